@@ -1,0 +1,57 @@
+# Each verb installs what it needs into .venv by itself. Bare `make` prints the verbs.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick check fix bench proto clean
+
+VENV   := .venv
+PYTHON := $(VENV)/bin/python
+STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+
+help: ## print the verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(STAMP) ## a table of documents with embeddings on embedded Spark, in a minute
+	@$(PYTHON) examples/demo.py
+
+test: $(STAMP) ## all tests, Spark included
+	@$(PYTHON) -m pytest -n 2 --dist loadgroup -q
+
+quick: $(STAMP) ## the tests that need no JVM, in under a minute
+	@$(PYTHON) -m pytest -n 2 --dist loadgroup -q -m "not spark and not slow"
+
+check: $(STAMP) ## ruff, mypy --strict, the arrows between the rooms, the one import of lance
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+	@$(PYTHON) tools/lance_imports.py
+
+fix: $(STAMP) ## let ruff mend and format what it can
+	@$(VENV)/bin/ruff check --fix .
+	@$(VENV)/bin/ruff format .
+
+bench: $(STAMP) ## the named workloads beside pylance, as ratios
+	@$(PYTHON) -m benchmarks
+
+proto: $(STAMP) ## generate the protobuf modules from our .proto files
+	@$(PYTHON) tools/proto.py
+
+clean: ## remove caches and leftovers; .venv stays
+	@find . -path ./$(VENV) -prune -o -type d -name __pycache__ -print0 | xargs -0 rm -rf
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist spark-warehouse metastore_db derby.log
+
+# A Python 3.11 or newer, the first that runs; then the package with everything for development.
+$(STAMP): pyproject.toml constraints.txt
+	@if [ ! -x $(PYTHON) ]; then \
+	  for candidate in python3.11 python3.12 python3.13 python3.14 python3 python; do \
+	    if $$candidate -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then found=$$candidate; break; fi; \
+	  done; \
+	  if [ -z "$${found:-}" ]; then echo "make: Python 3.11 or newer (with the venv module) is needed, and none was found on PATH." >&2; exit 1; fi; \
+	  echo "Making $(VENV) with $$found ($$($$found --version))"; \
+	  $$found -m venv $(VENV); \
+	fi
+	@echo "Installing Tablewright and its tools into $(VENV) (once) …"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@rm -f $(VENV)/.installed-*
+	@touch $@

@@ -1,0 +1,172 @@
+"""Every error this package raises, grouped by what the caller does next.
+
+One parent, :class:`TablewrightError`. Each family also derives from the built-in class that people
+catch with pylance (``ValueError``, ``OSError``…), and keeps the words that scripts match. Facts travel
+as attributes, and every error survives pickling, so it comes home whole from a Spark worker.
+
+=========================  ==============================================================
+fix the call               :class:`InvalidRequest`, :class:`SchemaMismatch`
+point elsewhere            :class:`TableNotFound`, :class:`VersionNotFound`, :class:`TableExists`
+fix access or network      :class:`StorageError`, :class:`AccessDenied`
+run again                  :class:`CommitConflict`
+look first                 :class:`CommitUnknown`
+upgrade                    :class:`UnsupportedFeature`
+restore                    :class:`CorruptTable`
+tell us                    :class:`InternalError`
+=========================  ==============================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "AccessDenied",
+    "CommitConflict",
+    "CommitUnknown",
+    "CorruptTable",
+    "InternalError",
+    "InvalidRequest",
+    "SchemaMismatch",
+    "StorageError",
+    "TableExists",
+    "TableNotFound",
+    "TablewrightError",
+    "UnsupportedFeature",
+    "VersionNotFound",
+]
+
+
+def _rebuild(cls: type[TablewrightError], message: str, facts: dict[str, Any]) -> TablewrightError:
+    # Of several built-in parents the one with its own memory layout, OSError, has to make the object.
+    error: TablewrightError = (OSError if issubclass(cls, OSError) else Exception).__new__(cls)
+    error.args = (message,)
+    error.__dict__.update(facts)
+    return error
+
+
+class TablewrightError(Exception):
+    """The parent of all. ``str(error)`` says what happened, where, and what to do now."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), str(self), dict(self.__dict__))
+
+
+class InvalidRequest(TablewrightError, ValueError):
+    """The call can't mean anything: fix its arguments. Nothing was read or written."""
+
+
+class SchemaMismatch(InvalidRequest, OSError):
+    """The data do not fit the table's schema. ``differences`` lists every one."""
+
+    def __init__(self, differences: tuple[str, ...]) -> None:
+        super().__init__("Append with different schema: " + "; ".join(differences))
+        self.differences = differences
+
+
+class TableNotFound(TablewrightError, ValueError, FileNotFoundError):
+    """There is no Lance table at this address."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(
+            f"Dataset at path {uri} was not found: there is no _versions directory with a manifest. "
+            "Check the address, or create the table with write_dataset(data, uri)."
+        )
+        self.uri = uri
+
+
+class VersionNotFound(TablewrightError, ValueError):
+    """The table has no such version, tag or branch (any more)."""
+
+    def __init__(self, uri: str, what: str, hint: str = "") -> None:
+        super().__init__(f"{what} of the table at {uri} was not found." + (f" {hint}" if hint else ""))
+        self.uri = uri
+        self.what = what
+
+
+class TableExists(TablewrightError, OSError):
+    """``mode="create"`` at an address that already holds a table."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(
+            f'Dataset already exists: {uri}. Use mode="append" to add rows or mode="overwrite" to replace them.'
+        )
+        self.uri = uri
+
+
+class StorageError(TablewrightError, OSError):
+    """The store failed: network, disk, credentials. The state of the table is what it was."""
+
+
+class AccessDenied(StorageError, PermissionError):
+    """The store refused: no permission for this path."""
+
+
+class CommitConflict(TablewrightError, OSError):
+    """Another writer won. Nothing of ours is visible.
+
+    ``retryable`` tells whether running the operation again on the latest version makes sense.
+    """
+
+    def __init__(
+        self,
+        ours: str,
+        theirs: str,
+        version: int,
+        *,
+        retryable: bool = True,
+        fragments: tuple[int, ...] = (),
+        reason: str = "",
+    ) -> None:
+        if retryable:
+            text = (
+                f"Retryable commit conflict for version {version}: This {ours} transaction was preempted by "
+                f"concurrent transaction {theirs} at version {version}. Please retry."
+            )
+        else:
+            text = (
+                f"Commit conflict for version {version}: Incompatible transaction: This {ours} transaction is "
+                f"incompatible with concurrent transaction {theirs} at version {version}."
+            )
+        if reason:
+            text += f" Reason: {reason}."
+        if fragments:
+            text += f" Both touch fragments {list(fragments)}."
+        super().__init__(text)
+        self.ours, self.theirs, self.version = ours, theirs, version
+        self.retryable, self.fragments, self.reason = retryable, fragments, reason
+
+
+class CommitUnknown(TablewrightError, OSError):
+    """We can't know whether our version became visible. Look before trying again.
+
+    ``uuid`` is our transaction's: if some version carries it, the commit happened.
+    """
+
+    def __init__(self, uri: str, version: int, uuid: str, cause: str) -> None:
+        super().__init__(
+            f"The commit of version {version} of {uri} got no answer ({cause}), and looking for it failed too. "
+            f"Open the table and look for transaction {uuid} before running this again."
+        )
+        self.uri, self.version, self.uuid = uri, version, uuid
+
+
+class UnsupportedFeature(TablewrightError, ValueError, NotImplementedError):
+    """The table, or the call, needs something that this release does not do."""
+
+
+class CorruptTable(TablewrightError, OSError):
+    """A file of the table is damaged or foreign. ``path`` names it; ``problems`` lists what is wrong."""
+
+    def __init__(self, path: str, problems: tuple[str, ...]) -> None:
+        super().__init__(
+            f"Corrupt table file {path}: " + "; ".join(problems) + ". Restore the file, or check out another version."
+        )
+        self.path, self.problems = path, problems
+
+
+class InternalError(TablewrightError, RuntimeError):
+    """A mistake of ours. Please report it with this message."""

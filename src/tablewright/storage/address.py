@@ -1,0 +1,119 @@
+"""Addresses: what people type, turned into one normal form per place.
+
+An address is a plain path (relative, absolute, ``~``, or ``pathlib``), ``file://…``, ``memory://…`` or the URL of an
+object store. Two spellings of one place become the same :class:`Address`, so that a table and its branches
+recognise each other by comparing ``uri``:
+
+1. No scheme, or ``file:``: the absolute path without a trailing slash. Nothing is percent-decoded in a plain path; a
+   ``file://`` URL is.
+2. ``memory://name/…``: the same objects for every store of this process.
+3. ``s3://`` (and Spark's ``s3a://``), ``gs://``, ``az://``, ``abfss://``: bucket and key. Keys in URLs are
+   percent-encoded, as Lance clients read them, and ``uri`` is encoded again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from tablewright.errors import InvalidRequest
+
+__all__ = ["SCHEMES", "Address", "join_uri", "parse_address"]
+
+SCHEMES = ("file", "memory", "s3", "s3a", "gs", "az", "abfss")
+"""The schemes that :func:`parse_address` knows, besides plain paths."""
+
+_REMOTE = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfss": "abfss"}
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]+):(//)?")
+_SAFE_IN_KEY = "/!$&'()*+,;=:@-._~"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """One place: ``scheme`` is "file", "memory", "s3", "gs", "az" or "abfss".
+
+    ``bucket`` is empty for "file" and "memory"; ``key`` has no leading or trailing slash.
+    """
+
+    scheme: str
+    bucket: str
+    key: str
+
+    @property
+    def uri(self) -> str:
+        """The normal spelling: an absolute path for "file", else a URL."""
+        if self.scheme == "file":
+            return "/" + self.key
+        if self.scheme == "memory":
+            return f"memory://{self.key}"
+        return f"{self.scheme}://{self.bucket}/{_encode(self.key)}".rstrip("/")
+
+
+def parse_address(uri: str | os.PathLike[str]) -> Address:
+    """The place that ``uri`` names.
+
+    >>> parse_address("s3a://bucket/my table/").uri
+    's3://bucket/my%20table'
+    >>> parse_address("file:///data/docs.lance").uri
+    '/data/docs.lance'
+    >>> parse_address("ftp://host/docs")
+    Traceback (most recent call last):
+    tablewright.errors.InvalidRequest: Cannot open ftp://host/docs: the scheme 'ftp' is unknown...
+    """
+    text = os.fspath(uri)
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidRequest(f"An address must be a path or a URL, not {uri!r}.")
+    match = None if isinstance(uri, os.PathLike) else _SCHEME.match(text)
+    if match is None or (match[2] is None and match[1] != "file"):
+        return _local(os.path.expanduser(text))
+    scheme, rest = match[1].lower(), text[match.end() :]
+    if scheme == "file":
+        return _file_url(text, rest, has_authority=match[2] is not None)
+    if scheme == "memory":
+        return Address(scheme="memory", bucket="", key=_clean_key(text, rest))
+    if scheme in _REMOTE:
+        return _remote(text, _REMOTE[scheme], rest)
+    known = ", ".join(f"{name}://" for name in SCHEMES)
+    raise InvalidRequest(f"Cannot open {text}: the scheme {scheme!r} is unknown. Use a plain path or one of {known}.")
+
+
+def join_uri(uri: str, path: str) -> str:
+    """The address of ``path`` (relative, not encoded) below ``uri``."""
+    if not path:
+        return uri
+    if "://" in uri and not uri.startswith("memory://"):
+        path = _encode(path)
+    return f"{uri.rstrip('/')}/{path}" if uri != "memory://" else f"memory://{path}"
+
+
+def _local(path: str) -> Address:
+    return Address(scheme="file", bucket="", key=os.path.abspath(path).strip("/"))
+
+
+def _file_url(text: str, rest: str, *, has_authority: bool) -> Address:
+    authority, slash, path = rest.partition("/") if has_authority else ("", rest[:1], rest[1:])
+    if slash != "/" or authority not in ("", "localhost"):
+        raise InvalidRequest(f"Cannot open {text}: a file URL needs an absolute path, as in file:///data/table.lance.")
+    return _local("/" + unquote(path))
+
+
+def _remote(text: str, scheme: str, rest: str) -> Address:
+    bucket, _, key = rest.partition("/")
+    if not bucket:
+        raise InvalidRequest(f"Cannot open {text}: the bucket is missing. Write {scheme}://bucket/path.")
+    if "?" in key or "#" in key:
+        raise InvalidRequest(f"Cannot open {text}: write '?' and '#' in a path as %3F and %23.")
+    return Address(scheme=scheme, bucket=bucket, key=_clean_key(text, unquote(key)))
+
+
+def _clean_key(text: str, key: str) -> str:
+    key = key.strip("/")
+    if any(part in ("", ".", "..") for part in key.split("/")) and key:
+        raise InvalidRequest(f"Cannot open {text}: a path here has no empty, '.' or '..' parts.")
+    return key
+
+
+def _encode(key: str) -> str:
+    return quote(key, safe=_SAFE_IN_KEY)

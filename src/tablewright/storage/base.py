@@ -1,0 +1,74 @@
+"""The store protocol: every contact with stored bytes goes through these eight methods.
+
+Guarantees that every store gives, and that ``tablewright.testing.store_conformance`` checks:
+
+1. ``put_if_absent`` is atomic: of any number of callers at most one gets ``True``; a reader sees the whole
+   object or none. ``True`` means ours was created, ``False`` that something was there already. Any other outcome
+   is an exception, and then the object may or may not exist.
+2. ``put`` replaces atomically. ``get`` after a ``put`` that returned sees it.
+3. ``delete`` of what is not there succeeds.
+4. ``list`` yields every object below a directory prefix (recursively), in any order, paths relative to the root.
+5. Absent objects raise ``ObjectNotFound`` (a ``KeyError``) — never another error.
+   A refused one raises ``AccessDenied``, any other failure ``StorageError``.
+
+Paths are relative to the table's root, ``/`` separated, without a leading slash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tablewright.errors import TablewrightError
+
+__all__ = ["Location", "ObjectInfo", "ObjectNotFound", "Store"]
+
+
+class ObjectNotFound(TablewrightError, KeyError):
+    """No object at this path. Internal: callers turn it into an error that the user understands."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a table lives, small enough to travel in every task: address and storage options."""
+
+    uri: str
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One stored object: path relative to the root, size in bytes, last modification (ns since the epoch)."""
+
+    path: str
+    size: int
+    modified_ns: int
+
+
+class Store(Protocol):
+    """A table's root directory in some storage."""
+
+    @property
+    def location(self) -> Location: ...
+
+    def get(self, path: str) -> bytes: ...
+
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        """Bytes ``start`` (inclusive) to ``end`` (exclusive), cut at the object's end."""
+
+    def head(self, path: str) -> ObjectInfo: ...
+
+    def put(self, path: str, data: bytes) -> None: ...
+
+    def put_if_absent(self, path: str, data: bytes) -> bool: ...
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]: ...
+
+    def delete(self, path: str) -> None: ...
+
+    def codec_location(self, path: str) -> Location | None:
+        """How the data-file codec can open ``path`` by itself; ``None`` if it can't (memory, test stores)."""

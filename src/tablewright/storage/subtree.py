@@ -1,0 +1,109 @@
+"""One store seen from another place of the same storage: branches below a table, the table above a branch.
+
+A branch lives in ``tree/{branch}/`` of its table and shares the table's files (spec §1), so code that holds one store
+often needs a neighbour. Neighbours are reached *through* the store at hand where possible, so a wrapper (a store that
+fails on purpose, say) sees those calls as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from tablewright.storage.address import join_uri, parse_address
+from tablewright.storage.base import Location, ObjectInfo, Store
+from tablewright.storage.open import open_store
+
+__all__ = ["SubtreeStore", "base_location", "delete_tree", "related_store"]
+
+
+class SubtreeStore:
+    """A directory of another store, as a store of its own."""
+
+    __slots__ = ("_location", "parent", "prefix")
+
+    def __init__(self, parent: Store, prefix: str) -> None:
+        self.parent = parent
+        self.prefix = prefix.strip("/")
+        self._location = Location(join_uri(parent.location.uri, self.prefix), parent.location.storage_options)
+
+    def __repr__(self) -> str:
+        return f"SubtreeStore({self.parent!r}, {self.prefix!r})"
+
+    @property
+    def location(self) -> Location:
+        return self._location
+
+    @property
+    def lists_in_order(self) -> bool:
+        return bool(getattr(self.parent, "lists_in_order", False))
+
+    def get(self, path: str) -> bytes:
+        return self.parent.get(self._up(path))
+
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        return self.parent.get_range(self._up(path), start, end)
+
+    def head(self, path: str) -> ObjectInfo:
+        return self._down(self.parent.head(self._up(path)))
+
+    def put(self, path: str, data: bytes) -> None:
+        self.parent.put(self._up(path), data)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        return self.parent.put_if_absent(self._up(path), data)
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        return (self._down(info) for info in self.parent.list(self._up(prefix).rstrip("/")))
+
+    def delete(self, path: str) -> None:
+        self.parent.delete(self._up(path))
+
+    def codec_location(self, path: str) -> Location | None:
+        return self.parent.codec_location(self._up(path))
+
+    def prune(self, prefix: str) -> None:
+        _prune(self.parent, self._up(prefix))
+
+    def _up(self, path: str) -> str:
+        return f"{self.prefix}/{path}"
+
+    def _down(self, info: ObjectInfo) -> ObjectInfo:
+        return ObjectInfo(info.path.removeprefix(self.prefix + "/"), info.size, info.modified_ns)
+
+
+def base_location(location: Location, base_path: str) -> Location:
+    """Where a base path of a manifest (§2.2, field 18) lies: as stored, read with the table's storage options.
+
+    A relative path counts from the working directory of the process, which is how pylance reads it.
+    """
+    return Location(parse_address(base_path).uri, location.storage_options)
+
+
+def related_store(store: Store, uri: str) -> Store:
+    """The store at ``uri``: ``store`` itself, a part of it, or one above it; otherwise opened anew."""
+    target = parse_address(uri).uri
+    own = store.location.uri
+    if target == own:
+        return store
+    if target.startswith(own.rstrip("/") + "/"):
+        rest = target[len(own.rstrip("/")) + 1 :]
+        return SubtreeStore(store, unquote(rest) if "://" in own and not own.startswith("memory://") else rest)
+    if isinstance(store, SubtreeStore):
+        return related_store(store.parent, target)
+    return open_store(target, store.location.storage_options)
+
+
+def delete_tree(store: Store, prefix: str) -> int:
+    """Delete every object below ``prefix``, and the empty directories that a file system leaves. How many objects."""
+    paths = [info.path for info in store.list(prefix)]
+    for path in paths:
+        store.delete(path)
+    _prune(store, prefix)
+    return len(paths)
+
+
+def _prune(store: Store, prefix: str) -> None:
+    prune = getattr(store, "prune", None)
+    if prune is not None:
+        prune(prefix)
