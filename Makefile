@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
+PYTEST := $(PYTHON) -m pytest -q -n 2 --dist loadscope --no-loadscope-reorder
 STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
 help: ## print the verbs
@@ -15,10 +16,10 @@ demo: $(STAMP) ## a table of documents with embeddings on embedded Spark, in a m
 	@$(PYTHON) examples/demo.py
 
 test: $(STAMP) ## all tests, Spark included
-	@$(PYTHON) -m pytest -n 2 --dist loadgroup -q
+	@$(PYTEST)
 
 quick: $(STAMP) ## the tests that need no JVM, in under a minute
-	@$(PYTHON) -m pytest -n 2 --dist loadgroup -q -m "not spark and not slow"
+	@$(PYTEST) -m "not spark and not slow"
 
 check: $(STAMP) ## ruff, mypy --strict, the arrows between the rooms, the one import of lance
 	@$(VENV)/bin/ruff check .

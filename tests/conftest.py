@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,10 +18,36 @@ settings.register_profile("deep", max_examples=2000, deadline=None, suppress_hea
 settings.load_profile(os.environ.get("TABLEWRIGHT_HYPOTHESIS", "quick"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All in tests/spark is `spark`; all `spark` tests go to one xdist worker, which owns the one session."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """All in tests/spark is `spark`. In a process of several, these come first, for they take longest."""
     for item in items:
         if HERE / "spark" in item.path.parents:
             item.add_marker("spark")
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif item.get_closest_marker("spark"):
+            raise pytest.UsageError(f"{item.nodeid} is marked spark: it belongs into tests/spark.")
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """`--dist loadscope` means here: all of tests/spark in one process, which owns the one session; else by file."""
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if nodeid.startswith("tests/spark/") else nodeid.split("::")[0]
+
+    return Scheduling(config, log)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """The one Spark session of all tests: embedded as a user gets it, on two cores."""
+    from tablewright.engine.spark.session import embedded_session
+
+    session = embedded_session("local[2]", {"spark.sql.shuffle.partitions": "2"})
+    yield session
+    session.stop()

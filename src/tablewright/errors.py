@@ -78,7 +78,7 @@ class TableNotFound(TablewrightError, ValueError, FileNotFoundError):
         self.uri = uri
 
 
-class VersionNotFound(TablewrightError, ValueError):
+class VersionNotFound(TablewrightError, ValueError, OSError):
     """The table has no such version, tag or branch (any more)."""
 
     def __init__(self, uri: str, what: str, hint: str = "") -> None:

@@ -6,7 +6,13 @@ from tablewright.storage.local import LocalStore
 from tablewright.storage.memory import MemoryStore
 from tablewright.storage.open import open_store
 from tablewright.storage.remote import RemoteStore
-from tablewright.storage.subtree import SubtreeStore, base_location, delete_tree, related_store
+from tablewright.storage.subtree import (
+    SubtreeStore,
+    base_location,
+    delete_empty_directories,
+    delete_tree,
+    related_store,
+)
 
 __all__ = [
     "Address",
@@ -19,6 +25,7 @@ __all__ = [
     "Store",
     "SubtreeStore",
     "base_location",
+    "delete_empty_directories",
     "delete_tree",
     "join_uri",
     "open_store",

@@ -10,7 +10,7 @@ same mapping goes to the data-file codec unchanged. Steps:
 3. Where the client does not know a key, leave it out, as pylance does.
 
 Environment variables fill what is missing; for S3, also profiles (``AWS_PROFILE``, ``~/.aws``) if ``boto3`` is
-installed. Clients are kept per process, bucket and options, so tasks share connections.
+installed. Clients are kept per bucket, options and environment, so tasks share connections.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tablewright.storage.objects import ObjectStore
 __all__ = ["RemoteStore", "client_settings", "open_remote"]
 
 _PREFIXES = ("aws_", "azure_storage_", "azure_", "google_")
+_VARIABLES = ("aws_", "azure_", "google_", "http", "no_proxy", "timeout", "connect_timeout", "allow_", "proxy_")
 _RETRIES_DEFAULT = 10
 _RETRY_SECONDS_DEFAULT = 180
 _UNKNOWN_KEY = re.compile(r"[Cc]onfiguration key: '([^']+)'")
@@ -53,7 +54,7 @@ class RemoteStore(ObjectStore):
 
 def open_remote(address: Address, options: dict[str, str]) -> RemoteStore:
     """The store at an object store's URL. Nothing is contacted yet."""
-    client = _client(os.getpid(), address.scheme, address.bucket, tuple(sorted(options.items())))
+    client = _client(address.scheme, address.bucket, tuple(sorted(options.items())), _environment())
     express = address.scheme == "s3" and (address.bucket.endswith("--x-s3") or _is_on(options, "s3_express"))
     return RemoteStore(client, address.key, Location(address.uri, options), lists_in_order=not express)
 
@@ -80,8 +81,15 @@ def client_settings(options: Mapping[str, str]) -> tuple[dict[str, str], dict[st
     return config, retry, config.pop("google_storage_token", None)
 
 
+def _environment() -> tuple[tuple[str, str], ...]:
+    """What the process's environment says about object stores: other variables mean another client."""
+    return tuple(sorted((key, value) for key, value in os.environ.items() if key.lower().startswith(_VARIABLES)))
+
+
 @lru_cache(maxsize=64)
-def _client(process: int, scheme: str, bucket: str, options: tuple[tuple[str, str], ...]) -> Any:
+def _client(
+    scheme: str, bucket: str, options: tuple[tuple[str, str], ...], environment: tuple[tuple[str, str], ...]
+) -> Any:
     config, retry, token = client_settings(dict(options))
     where = f"{scheme}://{bucket}"
     while True:

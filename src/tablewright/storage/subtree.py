@@ -14,7 +14,7 @@ from tablewright.storage.address import join_uri, parse_address
 from tablewright.storage.base import Location, ObjectInfo, Store
 from tablewright.storage.open import open_store
 
-__all__ = ["SubtreeStore", "base_location", "delete_tree", "related_store"]
+__all__ = ["SubtreeStore", "base_location", "delete_empty_directories", "delete_tree", "related_store"]
 
 
 class SubtreeStore:
@@ -63,7 +63,7 @@ class SubtreeStore:
         return self.parent.codec_location(self._up(path))
 
     def prune(self, prefix: str) -> None:
-        _prune(self.parent, self._up(prefix))
+        delete_empty_directories(self.parent, self._up(prefix))
 
     def _up(self, path: str) -> str:
         return f"{self.prefix}/{path}"
@@ -99,11 +99,12 @@ def delete_tree(store: Store, prefix: str) -> int:
     paths = [info.path for info in store.list(prefix)]
     for path in paths:
         store.delete(path)
-    _prune(store, prefix)
+    delete_empty_directories(store, prefix)
     return len(paths)
 
 
-def _prune(store: Store, prefix: str) -> None:
+def delete_empty_directories(store: Store, prefix: str) -> None:
+    """Remove directories without files at and below ``prefix``, where the store has directories."""
     prune = getattr(store, "prune", None)
     if prune is not None:
         prune(prefix)

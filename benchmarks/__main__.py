@@ -1,0 +1,37 @@
+"""``make bench``: run the named workloads, one module each, and say which kept their promise.
+
+A workload is a module of this folder with ``run() -> bool``: it prints its figures, which are ratios measured side by
+side in one run, and returns whether they keep what it promises. ``python -m benchmarks NAME…`` runs only those.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+
+
+def workloads() -> list[str]:
+    """Every module here that is a workload, by name."""
+    return sorted(module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if module.name[0] != "_")
+
+
+def main(names: list[str]) -> int:
+    """Run the workloads asked for, or all."""
+    known = workloads()
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        print(f"No workload named {', '.join(unknown)}; there are {', '.join(known)}.", file=sys.stderr)
+        return 2
+    kept: dict[str, bool] = {}
+    for name in names or known:
+        print(f"── {name}", flush=True)
+        kept[name] = bool(importlib.import_module(f"benchmarks.{name}").run())
+    for name, good in kept.items():
+        print(f"{'kept  ' if good else 'BROKEN'} {name}")
+    return 0 if all(kept.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,39 @@
+"""The task protocol: what travels to a worker, and what an engine promises.
+
+A *task* is a small letter: a picklable value that holds all its worker needs (addresses and numbers, never open
+clients or sessions). A *task function* is importable by name, takes one letter and returns a picklable result.
+It may run twice or be lost halfway; so it writes only names that nobody else writes, and only results that came
+back count.
+
+An :class:`Engine` runs one function over many letters:
+
+1. results come back in the order of the tasks;
+2. the first error stops tasks that have not begun, and is raised with its own type;
+3. Ctrl-C raises ``KeyboardInterrupt`` at once and stops what can be stopped;
+4. on a terminal, work of more than a second shows its progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
+
+__all__ = ["Engine"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Where tasks run."""
+
+    @property
+    def name(self) -> str:
+        """``"local"`` or ``"spark"``."""
+
+    def map(self, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "") -> list[R]:
+        """``[function(task) for task in tasks]``, run side by side. ``describe`` labels progress and errors."""
+
+    def stream(self, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "") -> Iterator[R]:
+        """The results of :meth:`map` one by one, as soon as they and all before them are there."""

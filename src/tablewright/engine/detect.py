@@ -1,0 +1,44 @@
+"""Knowing Spark's values without importing Spark.
+
+A DataFrame or session that somebody hands us proves that ``pyspark`` is loaded; its class tells by module and name,
+in the classic API and in Spark Connect alike. So nobody who does not use Spark pays for importing it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+__all__ = ["active_session", "is_connect", "is_spark_frame", "is_spark_session"]
+
+
+def is_spark_frame(value: object) -> bool:
+    """Whether ``value`` is a Spark DataFrame, classic or Connect.
+
+    >>> is_spark_frame([1, 2])
+    False
+    """
+    return _is_pyspark(value, "DataFrame")
+
+
+def is_spark_session(value: object) -> bool:
+    """Whether ``value`` is a Spark session, classic or Connect."""
+    return _is_pyspark(value, "SparkSession")
+
+
+def is_connect(value: object) -> bool:
+    """Whether a Spark DataFrame or session belongs to Spark Connect."""
+    return any(kind.__module__.startswith("pyspark.sql.connect") for kind in type(value).__mro__)
+
+
+def active_session() -> Any | None:
+    """The Spark session of this thread or process that is alive, if there is one. Starts nothing."""
+    if "pyspark.sql" not in sys.modules:
+        return None
+    from tablewright.engine.spark.session import active_session
+
+    return active_session()
+
+
+def _is_pyspark(value: object, name: str) -> bool:
+    return any(kind.__name__ == name and kind.__module__.startswith("pyspark.sql.") for kind in type(value).__mro__)

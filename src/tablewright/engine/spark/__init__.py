@@ -1,0 +1,1 @@
+"""The only home of pyspark: sessions, tasks and DataFrames."""

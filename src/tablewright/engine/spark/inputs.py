@@ -1,0 +1,60 @@
+"""DataFrames on their way into a table: which Arrow schema they bring.
+
+Spark has no fixed-size lists, unsigned numbers or nanoseconds. So where a column's type in the table (or in the schema
+that the caller gives) is one that Spark would hold as the column's own type, the table's type is meant.
+Spark's "not null" says how a column was computed, not what a table should refuse, so a table made from a
+DataFrame has nullable columns, as Spark's own file writers do it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from tablewright.engine.spark.types import cast_batch, frame_schema, spark_schema, spark_type, struct_type
+from tablewright.errors import InvalidRequest
+
+__all__ = ["adopted_schema", "frame_of"]
+
+
+def adopted_schema(frame: Any, wanted: pa.Schema | None) -> pa.Schema:
+    """The schema of ``frame`` with the types of ``wanted`` where Spark can't tell them apart."""
+    own = frame_schema(frame)
+    if wanted is None:
+        return pa.schema([field.with_nullable(True) for field in own])
+    return pa.schema([_adopted(field, wanted) for field in own], metadata=wanted.metadata)
+
+
+def _adopted(field: pa.Field, wanted: pa.Schema) -> pa.Field:
+    if field.name not in wanted.names:
+        return field.with_nullable(True)
+    target = wanted.field(field.name)
+    try:
+        same = _loose(spark_type(target.type, field.name)).equals(_loose(spark_type(field.type, field.name)))
+    except InvalidRequest:
+        same = False
+    return target if same else field
+
+
+def _loose(type: pa.DataType) -> pa.DataType:
+    """The type without what Spark does not keep faithfully: the nullability of children, and large offsets."""
+    if pa.types.is_list(type):
+        return pa.list_(pa.field("item", _loose(type.value_type)))
+    if pa.types.is_map(type):
+        return pa.map_(_loose(type.key_type), _loose(type.item_type))
+    if pa.types.is_struct(type):
+        return pa.struct([pa.field(child.name, _loose(child.type)) for child in type])
+    if pa.types.is_large_string(type):
+        return pa.string()
+    return pa.binary() if pa.types.is_large_binary(type) else type
+
+
+def frame_of(table: pa.Table, spark: Any) -> Any:
+    """A DataFrame of an Arrow table, in its Spark-safe types.
+
+    The schema is given to Spark: left to itself it reads timestamps without a zone in the session's zone.
+    """
+    safe = spark_schema(table.schema)
+    batches = [cast_batch(batch, safe, exact=True) for batch in table.to_batches()]
+    return spark.createDataFrame(pa.Table.from_batches(batches, safe), struct_type(safe))

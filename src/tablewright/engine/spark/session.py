@@ -1,0 +1,129 @@
+"""The Spark session that work runs in: the user's if there is one, otherwise an embedded one, made when first needed.
+
+We never stop a session that we did not make, and we change no setting of it. The embedded one is ``local[*]``, small
+and quiet: no web UI, loopback only, UTC, Unix sockets to the Python workers, and this very Python for them.
+Under ``spark-submit``, or where ``SPARK_REMOTE`` names a Connect server, the environment decides where the session is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tablewright.engine.detect import is_spark_session
+from tablewright.engine.spark.java import require_java
+
+__all__ = ["active_session", "embedded_environment", "embedded_session", "embedded_settings", "session_for"]
+
+MASTER = "local[*]"
+SOCKET_PATH_ROOM = 60  # a Unix socket's path has at most 104 characters, of which its file name takes 42
+_making = threading.Lock()
+
+
+def active_session() -> Any | None:
+    """The session of this thread, or the one of this process, that is alive; ``None`` if there is none."""
+    return _classic_session() or _connect_session()
+
+
+def embedded_session(master: str | None = None, settings: Mapping[str, str] | None = None) -> Any:
+    """The active session, or a new embedded one. ``settings`` are added to :func:`embedded_settings`."""
+    with _making:
+        session = active_session()
+        if session is not None:
+            return session
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.appName("tablewright")
+        if "SPARK_REMOTE" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ:
+            return builder.getOrCreate()
+        with _environment(embedded_environment()):
+            for key, value in {**embedded_settings(), **(settings or {})}.items():
+                builder = builder.config(key, value)
+            return builder.master(master or MASTER).getOrCreate()
+
+
+def session_for(engine: Any = None, spark: Any = None) -> Any:
+    """The session that a call means: the one given as ``engine`` or ``spark``, else the active or an embedded one."""
+    if is_spark_session(engine):
+        return engine
+    return embedded_session() if spark is None else spark
+
+
+def embedded_environment() -> dict[str, str]:
+    """What the JVM and the workers of an embedded session inherit while it starts."""
+    fixed = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {"JAVA_HOME": str(require_java().home)} | {
+        key: value for key, value in fixed.items() if key not in os.environ
+    }
+
+
+def embedded_settings() -> dict[str, str]:
+    """The settings of an embedded session."""
+    quiet = Path(__file__).with_name("log4j2.properties")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": f"{_driver_memory_mib()}m",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet.as_uri()}",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(max(4, os.cpu_count() or 1)),
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "tablewright-warehouse")),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.python.worker.faulthandler.enabled": "true",
+    }
+    if os.name == "posix" and len(tempfile.gettempdir()) < SOCKET_PATH_ROOM:
+        settings["spark.python.unix.domain.socket.enabled"] = "true"
+    return settings
+
+
+def _driver_memory_mib() -> int:
+    """A quarter of the machine, between 1 and 8 GiB. In an embedded session the driver is the executor too."""
+    try:
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        machine = 8 << 30
+    return min(max(machine // 4 >> 20, 1024), 8192)
+
+
+def _classic_session() -> Any | None:
+    """The classic API's session, unless its context was stopped."""
+    if "pyspark.core.context" not in sys.modules:
+        return None
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context = SparkContext._active_spark_context
+    if context is None or context._jsc is None:
+        return None
+    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    # Beside a Connect server in this process there is a context too, but the session is not of its kind.
+    return session if getattr(session, "_sc", None) is context else None
+
+
+def _connect_session() -> Any | None:
+    module = sys.modules.get("pyspark.sql.connect.session")
+    if module is None:
+        return None
+    session = module.SparkSession.getActiveSession() or module.SparkSession._get_default_session()
+    return None if session is None or session.is_stopped else session
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for a while: the JVM inherits them, this process keeps its own."""
+    before = {key: os.environ.get(key) for key in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value

@@ -1,0 +1,136 @@
+"""Tasks on Spark: ``function`` over many letters, each in a Spark task of its own. Classic and Connect alike.
+
+1. Function and letters are pickled with pyspark's ``cloudpickle``; the letters one by one, so a worker opens only its
+   own.
+2. ``spark.range(0, n, 1, n)`` makes *n* partitions of one number each; ``mapInArrow`` turns a number into the result
+   of that letter. Many or large letters travel as a column instead of in the function, since every task would
+   otherwise carry all of them.
+3. A worker answers ``(number, ok, pickled result)``. An error of ours is an answer too: it comes home with its type
+   and facts, and Spark does not repeat what would fail again. Any other exception, or a worker that dies, is a failed
+   Spark task: Spark repeats it as often as it is set to, then the job ends with the worker's traceback.
+4. After its first task a reused worker freezes its heap once: the daemon collects garbage after every task, which
+   costs more than a small task itself.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import pyarrow as pa
+
+from tablewright.engine.spark.jobs import run_job
+from tablewright.errors import InternalError, InvalidRequest, TablewrightError
+
+__all__ = ["ANSWER", "answers", "dump", "post", "run_tasks"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ANSWER = "number long, ok boolean, result binary"
+CARRIED_BYTES_MAX = 1 << 20
+TRACEBACK_CHARACTERS_MAX = 10_000
+
+
+def run_tasks(
+    spark: Any, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "", show: bool | None = None
+) -> list[R]:
+    """``[function(task) for task in tasks]`` on the workers of ``spark``."""
+    if not tasks:
+        return []
+    code = dump(function, "task function")
+    frame, carried = post(spark, [dump(task, "task") for task in tasks])
+    job = frame.mapInArrow(_body(code, carried), ANSWER)
+    rows = answers(spark, job, describe=describe, show=show)
+    if len(rows) != len(tasks):
+        raise InternalError(f"{describe or 'Spark job'}: {len(tasks)} tasks gave {len(rows)} answers.")
+    return [pickle.loads(result) for _, _, result in rows]
+
+
+def post(spark: Any, letters: Sequence[bytes]) -> tuple[Any, Sequence[bytes]]:
+    """A DataFrame with one partition per letter, and the letters that the function has to carry to all of them.
+
+    Few and small letters are carried; others travel as a second column, each to its own partition only.
+    """
+    if sum(map(len, letters)) <= CARRIED_BYTES_MAX:
+        return spark.range(0, len(letters), 1, max(1, len(letters))), letters
+    table = pa.table({"number": pa.array(range(len(letters)), pa.int64()), "letter": pa.array(letters, pa.binary())})
+    frame = spark.createDataFrame(table)
+    return frame.repartitionById(len(letters), frame["number"].cast("int")), ()
+
+
+def answers(
+    spark: Any,
+    job: Any,
+    *,
+    describe: str,
+    show: bool | None = None,
+    on_error: Callable[[list[bytes]], None] | None = None,
+) -> list[tuple[int, bool, bytes]]:
+    """Run a DataFrame of :data:`ANSWER` rows; all of them by number, or the first error of ours among them.
+
+    ``on_error`` gets the results that came home beside an error.
+    """
+    rows = sorted(_collect(spark, job, describe, show))
+    errors = [result for _, ok, result in rows if not ok]
+    if errors:
+        if on_error is not None:
+            on_error([result for _, ok, result in rows if ok])
+        raise pickle.loads(errors[0])
+    return rows
+
+
+def dump(value: object, what: str) -> bytes:
+    """Pickle for a worker, or say what can't travel."""
+    from pyspark import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(value))
+    except Exception as error:
+        raise InvalidRequest(
+            f"A {what} can't be sent to a Spark worker: {error}. Letters hold addresses and plain values, "
+            "no open files, clients, locks or sessions."
+        ) from error
+
+
+def _collect(spark: Any, job: Any, describe: str, show: bool | None) -> Iterator[tuple[int, bool, bytes]]:
+    try:
+        table: pa.Table = run_job(spark, job.toArrow, describe=describe, show=show)
+    except TablewrightError:
+        raise
+    except Exception as error:
+        _raise_job_error(error, describe)
+    columns = (table.column(name).to_pylist() for name in ("number", "ok", "result"))
+    return zip(*columns, strict=True)
+
+
+def _raise_job_error(error: Exception, describe: str) -> NoReturn:
+    """Turn a failed job into our own error that keeps what the worker said."""
+    what = describe or "Spark job"
+    text = _worker_traceback(str(error))
+    if "No module named 'tablewright" in text:
+        raise InvalidRequest(
+            f"{what}: the Spark workers can't import tablewright. Install it there too, in the Python that "
+            "spark.pyspark.python names."
+        ) from error
+    raise InternalError(f"{what} failed on a Spark worker:\n{text}") from error
+
+
+def _worker_traceback(text: str) -> str:
+    """The Python part of Spark's message, without the JVM's stack; all of it if there is none."""
+    start = text.find("Traceback (most recent call last)")
+    text = text if start < 0 else text[start:]
+    for end in ("\n\tat ", "\nDriver stacktrace", "\n\nJVM stacktrace", "\nSQLSTATE"):
+        text = text.split(end)[0]
+    return text.strip()[-TRACEBACK_CHARACTERS_MAX:]
+
+
+def _body(code: bytes, letters: Sequence[bytes]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    # A nested function travels by value, so a worker without tablewright can still tell that this is what it lacks.
+    def body(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from tablewright.engine.spark.worker import answer_all
+
+        yield from answer_all(code, letters, batches)
+
+    return body

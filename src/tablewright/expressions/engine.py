@@ -1,0 +1,104 @@
+"""The one place that talks to DataFusion: parse one row expression, type it, evaluate it over a batch.
+
+A session per thread, made when first needed: one partition, and batches large enough that a chunk of rows comes back
+as one. Whatever DataFusion complains about leaves as :class:`ExpressionError`, which :mod:`.sql` turns into a message
+that shows the user's own text.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from datafusion import DataFrame, Expr, SessionConfig, SessionContext
+
+__all__ = ["ExpressionError", "Frame", "evaluate", "open_frame"]
+
+_MAX_ROWS_PER_BATCH = 1 << 24
+_NO_COLUMNS = "no columns"
+_local = threading.local()
+
+
+class ExpressionError(Exception):
+    """DataFusion's complaint in one line. Internal: callers say it in the user's terms."""
+
+
+def _session() -> SessionContext:
+    context = getattr(_local, "context", None)
+    if context is None:
+        config = SessionConfig().with_target_partitions(1).with_batch_size(_MAX_ROWS_PER_BATCH)
+        context = _local.context = SessionContext(config)
+    return context
+
+
+class Frame:
+    """Rows that expressions can be parsed against, typed and evaluated on."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        if batch.num_columns == 0:
+            batch = pa.record_batch([pa.nulls(batch.num_rows)], names=[_NO_COLUMNS])
+        self._rows = batch.num_rows
+        self._frame: DataFrame = _session().read_batch(batch)
+
+    def parse(self, sql: str) -> Expr:
+        """DataFusion's tree of an expression."""
+        try:
+            return self._frame.parse_sql_expr(sql)
+        except Exception as error:  # DataFusion raises bare Exception
+            raise ExpressionError(_one_line(error)) from error
+
+    def field(self, expression: Expr) -> pa.Field:
+        """Type and nullability of an expression's value."""
+        try:
+            return self._frame.select(expression.alias("value")).schema().field(0)
+        except Exception as error:
+            raise ExpressionError(_one_line(error)) from error
+
+    def values(self, expressions: Sequence[Expr]) -> list[pa.Array]:
+        """One array per expression, one value per row."""
+        named = [expression.alias(f"value{i}") for i, expression in enumerate(expressions)]
+        try:
+            batches: list[pa.RecordBatch] = self._frame.select(*named).collect()
+            schema = batches[0].schema if batches else self._frame.select(*named).schema()
+        except Exception as error:
+            raise ExpressionError(_one_line(error)) from error
+        table = pa.Table.from_batches(batches, schema)
+        return [_plain(_whole(table.column(i))) for i in range(len(expressions))]
+
+
+def open_frame(batch: pa.RecordBatch, columns: Sequence[str]) -> Frame:
+    """A frame over the given columns of a batch."""
+    return Frame(batch.select(list(columns)))
+
+
+def evaluate(batch: pa.RecordBatch, columns: Sequence[str], sqls: Sequence[str]) -> list[pa.Array]:
+    """Values of DataFusion expressions over a batch, which holds (at least) ``columns``."""
+    frame = open_frame(batch, columns)
+    return frame.values([frame.parse(sql) for sql in sqls])
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _plain(array: Any) -> pa.Array:
+    """Views become the plain text and binary types that Lance stores."""
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.string())
+    if pa.types.is_binary_view(array.type):
+        return array.cast(pa.binary())
+    return array
+
+
+_NOISE = re.compile(r"DataFusion error: |Optimizer rule '\w+' failed|type_coercion|caused by|SQL error: |Arrow error: ")
+_PARSER = re.compile(r'ParserError\("(.*)"\)', re.DOTALL)
+_PLACE = re.compile(r" at Line: \d+, Column: \d+")
+
+
+def _one_line(error: Exception) -> str:
+    text = _NOISE.sub("", str(error).split("\n\nbacktrace")[0])
+    text = _PARSER.sub(r"\1", text)
+    return " ".join(_PLACE.sub("", text).split())[:500]

@@ -1,0 +1,92 @@
+"""Which rows? A filter is SQL text or a pyarrow expression; compiled, both answer one question per batch.
+
+Three-valued logic ends here: a row stays only where the filter is true, so a null drops it. ``regexp_match`` counts as
+true where it finds something (Lance coerces its list of groups), anywhere that AND, OR and NOT reach from the top.
+Arrow evaluates its own expressions; the columns that one reads are a superset, found by looking for their names
+in its text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.acero as acero
+import pyarrow.compute as pc
+
+from tablewright.errors import InvalidRequest
+from tablewright.expressions.scope import SchemaLike, Scope, empty_batch, with_system_columns
+from tablewright.expressions.sql import CompiledExpression, compile_sql
+
+__all__ = ["Filter", "Predicate", "compile_filter"]
+
+Filter: TypeAlias = "str | pc.Expression"
+"""What users hand in as a filter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicate:
+    """A compiled filter. Batches given to it have ``columns``, among others."""
+
+    text: str
+    columns: tuple[str, ...]
+    paths: tuple[tuple[str, ...], ...]
+    sql: CompiledExpression | None = None
+    arrow: pc.Expression | None = None
+
+    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """True, false or null per row."""
+        if self.sql is not None:
+            return self.sql.evaluate(batch)
+        return _arrow_values(batch.select(list(self.columns)), self.arrow)
+
+    def filter(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows for which the filter is true."""
+        return batch.filter(self.mask(batch))
+
+
+def compile_filter(filter: Filter, schema: SchemaLike | pa.Schema, *, now_ns: int | None = None) -> Predicate:
+    """Compile a filter over a table's rows (its columns and the system columns).
+
+    >>> predicate = compile_filter("x > 1 and s is not null", pa.schema([("x", pa.int64()), ("s", pa.string())]))
+    >>> predicate.filter(pa.record_batch({"x": [1, 2], "s": ["a", "b"]})).to_pylist()
+    [{'x': 2, 's': 'b'}]
+    """
+    if isinstance(filter, pc.Expression):
+        return _compile_arrow(filter, with_system_columns(schema))
+    compiled = compile_sql(filter, schema, now_ns=now_ns, condition=True)
+    if not pa.types.is_boolean(compiled.type):
+        raise InvalidRequest(
+            f"Invalid user input: The filter {filter} does not return a boolean, but {compiled.type}. "
+            "Compare it with something."
+        )
+    return Predicate(text=filter, columns=compiled.columns, paths=compiled.paths, sql=compiled)
+
+
+def _compile_arrow(expression: pc.Expression, schema: pa.Schema) -> Predicate:
+    text = str(expression)
+    columns = tuple(name for name in schema.names if name in text)
+    batch = empty_batch(pa.schema([schema.field(name) for name in columns]))
+    kind = _arrow_values(batch, expression, Scope(schema)).type
+    if not pa.types.is_boolean(kind):
+        raise InvalidRequest(f"Invalid user input: The filter {text} does not return a boolean, but {kind}.")
+    return Predicate(text=text, columns=columns, paths=tuple((name,) for name in columns), arrow=expression)
+
+
+def _arrow_values(batch: pa.RecordBatch, expression: pc.Expression, scope: Scope | None = None) -> pa.Array:
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch])))
+    project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"]))
+    try:
+        column = acero.Declaration.from_sequence([source, project]).to_table(use_threads=False).column(0)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
+        raise InvalidRequest(_arrow_message(str(error), expression, scope)) from error
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _arrow_message(error: str, expression: pc.Expression, scope: Scope | None) -> str:
+    detail = " ".join(error.split())[:300]
+    if scope is not None and "No match for FieldRef" in detail:
+        name = detail.split("FieldRef.Name(")[-1].split(")")[0]
+        return f"{scope.unknown(name)} The expression was: {expression}"
+    return f"Invalid user input: {detail}. The expression was: {expression}"

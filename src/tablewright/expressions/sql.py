@@ -1,0 +1,183 @@
+"""SQL over one row: compile an expression once, evaluate it over any number of batches.
+
+1. *Translate* Lance's names and quotes (:mod:`.translate`).
+2. *Check* the tree that DataFusion parsed (:mod:`.comparisons`), type it, and run it over zero rows: DataFusion folds
+   constants then, so a literal that can't be cast fails here and not in the middle of a scan.
+3. *Evaluate*: a compiled expression is plain text and names. It travels in a task, and each batch is parsed anew,
+   which costs microseconds.
+
+Deliberate differences from pylance: text behind a ``;`` or a second expression behind a comma is an error (pylance
+drops it silently), and what :mod:`.comparisons` lists as plain is allowed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from datafusion import Expr
+
+from tablewright.errors import InvalidRequest
+from tablewright.expressions.comparisons import check_tree
+from tablewright.expressions.engine import ExpressionError, Frame, evaluate
+from tablewright.expressions.scope import SchemaLike, Scope, empty_batch, with_system_columns
+from tablewright.expressions.translate import column_sql, translate
+
+__all__ = ["CompiledExpression", "Projection", "compile_projection", "compile_sql"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledExpression:
+    """A checked expression. ``columns`` are the top-level columns it reads, ``paths`` the exact (nested) fields.
+
+    The batch given to :meth:`evaluate` has these columns, among others; a struct may lack children not in ``paths``.
+    """
+
+    text: str
+    sql: str
+    columns: tuple[str, ...]
+    paths: tuple[tuple[str, ...], ...]
+    type: pa.DataType
+    nullable: bool = True
+
+    @property
+    def field_path(self) -> tuple[str, ...] | None:
+        """The field that the expression is, if it is nothing but a name."""
+        return self.paths[0] if len(self.paths) == 1 and self.sql == column_sql(self.paths[0]) else None
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
+        """One value per row of the batch."""
+        try:
+            return evaluate(batch, self.columns, [self.sql])[0]
+        except ExpressionError as error:
+            raise InvalidRequest(f"Invalid user input: {error}. The expression was: {self.text}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projection:
+    """Named expressions that make new batches: ``{"double": "x * 2"}``."""
+
+    names: tuple[str, ...]
+    expressions: tuple[CompiledExpression, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The top-level columns that the expressions read."""
+        return tuple(dict.fromkeys(name for each in self.expressions for name in each.columns))
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The exact (nested) fields that the expressions read."""
+        return tuple(dict.fromkeys(path for each in self.expressions for path in each.paths))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the new batches."""
+        fields = zip(self.names, self.expressions, strict=True)
+        return pa.schema([pa.field(name, each.type, each.nullable) for name, each in fields])
+
+    def evaluate(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The new batch, with as many rows."""
+        try:
+            arrays = evaluate(batch, self.columns, [each.sql for each in self.expressions])
+        except ExpressionError as error:
+            texts = ", ".join(each.text for each in self.expressions)
+            raise InvalidRequest(f"Invalid user input: {error}. The expressions were: {texts}") from error
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def compile_sql(
+    expression: str, schema: SchemaLike | pa.Schema, *, now_ns: int | None = None, condition: bool = False
+) -> CompiledExpression:
+    """Compile an expression over the rows of a table (its columns and the system columns).
+
+    ``now_ns`` is the moment that ``now()`` means, in nanoseconds since the epoch; the current time if not given.
+    ``condition`` reads ``regexp_match`` as a boolean where one is expected, as filters do.
+
+    >>> schema = pa.schema([("x", pa.int32()), ("name", pa.string())])
+    >>> compiled = compile_sql("X + 1", schema)
+    >>> compiled.columns, str(compiled.type)
+    (('x',), 'int32')
+    >>> compiled.evaluate(pa.record_batch({"x": pa.array([1, 2], pa.int32())})).to_pylist()
+    [2, 3]
+    """
+    if not isinstance(expression, str):
+        raise InvalidRequest(f"Invalid user input: an SQL expression is text, not {type(expression).__name__}")
+    scope = Scope(with_system_columns(schema))
+    moment = time.time_ns() if now_ns is None else now_ns
+    try:
+        return _compile(expression, scope, moment, condition)
+    except InvalidRequest as error:
+        raise InvalidRequest(_with_expression(str(error), expression)) from None
+    except ExpressionError as error:
+        known = ", ".join(scope.schema.names)
+        text = _with_expression(f"Invalid user input: {error}.", expression)
+        raise InvalidRequest(f"{text}. The columns are: {known}.") from error
+
+
+def compile_projection(
+    expressions: Mapping[str, str], schema: SchemaLike | pa.Schema, *, now_ns: int | None = None
+) -> Projection:
+    """Compile ``{name: sql}``, keeping its order.
+
+    >>> projection = compile_projection({"y": "x * 2.5"}, pa.schema([("x", pa.int64())]))
+    >>> projection.evaluate(pa.record_batch({"x": [2]})).to_pylist()
+    [{'y': 5.0}]
+    """
+    moment = time.time_ns() if now_ns is None else now_ns
+    compiled = tuple(compile_sql(sql, schema, now_ns=moment) for sql in expressions.values())
+    return Projection(names=tuple(expressions), expressions=compiled)
+
+
+def _with_expression(message: str, expression: str) -> str:
+    if expression and expression in message:
+        return message
+    return f"{message} The expression was: {expression}"
+
+
+def _compile(expression: str, scope: Scope, now_ns: int, condition: bool) -> CompiledExpression:
+    translation = translate(expression, scope, now_ns, condition=condition)
+    sql = translation.sql
+    frame = Frame(empty_batch(pa.schema([scope.schema.field(name) for name in translation.columns])))
+    tree = frame.parse(sql)
+    check_tree(frame, tree)
+    literal_type = _literal_type(frame, tree)
+    if literal_type is not None:
+        sql = f"arrow_cast({sql}, '{literal_type}')"
+        tree = frame.parse(sql)
+    value = frame.values([tree])[0]
+    return CompiledExpression(
+        text=expression,
+        sql=sql,
+        columns=translation.columns,
+        paths=translation.paths,
+        type=value.type,
+        nullable=frame.field(tree).nullable,
+    )
+
+
+_INTEGER_NAMES = {
+    kind: str(kind).replace("u", "U", 1).replace("int", "Int")
+    for kind in (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
+}
+_ARITHMETIC = frozenset("+-*/%")
+
+
+def _literal_type(frame: Frame, tree: Expr) -> str | None:
+    """``column op literal`` has the column's integer type, as in Lance, not the literal's wider one."""
+    if tree.variant_name() != "BinaryExpr" or tree.rex_call_operator() not in _ARITHMETIC:
+        return None
+    left, right = tree.rex_call_operands()
+    column, literal = (left, right) if right.variant_name() == "Literal" else (right, left)
+    if literal.variant_name() != "Literal" or column.variant_name() not in ("Column", "ScalarFunction"):
+        return None
+    kind = frame.field(column).type
+    if kind not in _INTEGER_NAMES or not pa.types.is_integer(frame.field(literal).type):
+        return None
+    try:
+        pa.scalar(literal.python_value().as_py(), kind)
+    except (pa.ArrowInvalid, OverflowError):
+        return None
+    return _INTEGER_NAMES[kind]

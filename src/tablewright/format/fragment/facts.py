@@ -1,0 +1,185 @@
+"""What a manifest must know about all its fragments, as columns read from their bytes without decoding them.
+
+Two tables: one row per fragment (id, rows, deleted rows, ...), and one row per use of a base path or data-file version
+by one of its files. Both can be cut and joined, so a commit that touches three fragments reads three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tablewright.format.fragment.value import FRAGMENT_ID_MAX, PHYSICAL_ROWS_MAX
+from tablewright.format.wire import Bools, Ints, Longs, Scan, Spans, as_buffer, scan
+
+__all__ = ["FragmentFacts", "facts_of"]
+
+NO_BASE = -1
+
+_ID, _FILES, _DELETION, _PHYSICAL_ROWS, _ROW_IDS = 1, 2, 3, 4, 5
+_REFUSED = (11, 12, 13, 14)
+_FILE_MAJOR, _FILE_MINOR, _FILE_BYTES, _BASE = 4, 5, 6, 7
+_DELETED_ROWS = 4
+_SHOWN_MAX = 5
+_BLOCK = 1 << 13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FragmentFacts:
+    """Columns over fragments, and over their files (``file_row`` is the fragment's position in the other columns).
+
+    ``file_version`` is major << 32 | minor; ``file_base`` and ``deletion_base`` are :data:`NO_BASE` where none is.
+    ``broken`` marks bytes that are no fragment, ``refused`` fragments whose rows we can't read.
+    """
+
+    ids: Longs
+    physical_rows: Longs
+    deleted_rows: Longs
+    has_deletion: Bools
+    has_row_ids: Bools
+    broken: Bools
+    refused: Bools
+    deletion_base: Ints
+    file_row: Ints
+    file_version: Longs
+    file_base: Ints
+    file_bytes: Longs
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, positions: Ints) -> FragmentFacts:
+        """The facts of the fragments at ``positions``, in that order; no position twice."""
+        moved = np.full(len(self), -1, np.int64)
+        moved[positions] = np.arange(len(positions))
+        row = moved[self.file_row]
+        kept = row >= 0
+        return FragmentFacts(
+            **{name: getattr(self, name)[positions] for name in _PER_FRAGMENT},
+            **{name: getattr(self, name)[kept] for name in _PER_FILE},
+            file_row=row[kept],
+        )
+
+    def concat(self, other: FragmentFacts) -> FragmentFacts:
+        """The facts of our fragments, then of the other's."""
+        return FragmentFacts(
+            **{
+                name: np.concatenate((getattr(self, name), getattr(other, name)))
+                for name in (*_PER_FRAGMENT, *_PER_FILE)
+            },
+            file_row=np.concatenate((self.file_row, other.file_row + len(self))),
+        )
+
+    @property
+    def base_ids(self) -> frozenset[int]:
+        """The base paths that some file names."""
+        return (_distinct(self.file_base) | _distinct(self.deletion_base)) - {NO_BASE}
+
+    @property
+    def file_versions(self) -> frozenset[tuple[int, int]]:
+        """The (major, minor) versions of all data files."""
+        return frozenset((code >> 32, code & 0xFFFFFFFF) for code in _distinct(self.file_version))
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the fragments as far as the columns tell; single files are judged when decoded."""
+        if self.broken.any():
+            places = np.flatnonzero(self.broken)
+            yield f"{len(places)} fragments can't be decoded, at positions {_some(places)}"
+        if not np.all(self.ids[1:] > self.ids[:-1]):
+            order = np.sort(self.ids)
+            twice = np.unique(order[1:][order[1:] == order[:-1]])
+            if len(twice):
+                yield f"fragment ids are used twice: {_some(twice)}"
+        yield from self._complain(self.ids > FRAGMENT_ID_MAX, "have an id that does not fit 32 bits")
+        yield from self._complain(self.physical_rows > PHYSICAL_ROWS_MAX, "have more rows than 32 bits of offsets")
+        excess = (self.physical_rows > 0) & (self.deleted_rows > self.physical_rows)
+        yield from self._complain(excess, "have more deleted rows than rows")
+
+    def _complain(self, mask: Bools, what: str) -> Iterator[str]:
+        if mask.any():
+            yield f"fragments {_some(self.ids[mask])} {what}"
+
+
+_PER_FRAGMENT = (
+    "ids",
+    "physical_rows",
+    "deleted_rows",
+    "has_deletion",
+    "has_row_ids",
+    "broken",
+    "refused",
+    "deletion_base",
+)
+_PER_FILE = ("file_version", "file_base", "file_bytes")
+
+
+def _distinct(column: Longs | Ints) -> frozenset[int]:
+    """The values in a column; nearly always it is one, and then no sorting is needed."""
+    if not len(column):
+        return frozenset()
+    lowest, highest = int(column.min()), int(column.max())
+    return frozenset((lowest,)) if lowest == highest else frozenset(np.unique(column).tolist())
+
+
+def _some(values: npt.NDArray[np.generic]) -> str:
+    shown = ", ".join(str(value) for value in values[:_SHOWN_MAX].tolist())
+    return f"{shown}, ... ({len(values)} in all)" if len(values) > _SHOWN_MAX else shown
+
+
+def facts_of(fragments: Sequence[bytes]) -> FragmentFacts:
+    """The facts of serialised fragments. They are read in blocks whose columns stay in the processor's cache."""
+    if len(fragments) <= _BLOCK:
+        return _facts_of_block(fragments)
+    blocks = [_facts_of_block(fragments[start : start + _BLOCK]) for start in range(0, len(fragments), _BLOCK)]
+    firsts = np.arange(len(blocks)) * _BLOCK
+    return FragmentFacts(
+        **{name: np.concatenate([getattr(block, name) for block in blocks]) for name in (*_PER_FRAGMENT, *_PER_FILE)},
+        file_row=np.concatenate([block.file_row + first for block, first in zip(blocks, firsts, strict=True)]),
+    )
+
+
+def _facts_of_block(fragments: Sequence[bytes]) -> FragmentFacts:
+    """One scan over the fragments, one over their files, one over their deletion files."""
+    buffer, starts, ends = as_buffer(fragments)
+    top = scan(buffer, starts, ends, numbers=(_ID, _PHYSICAL_ROWS), spans=(_FILES, _DELETION, _ROW_IDS, *_REFUSED))
+    files, deletions = top.spans[_FILES], top.spans[_DELETION]
+    file_scan = scan(buffer, files.starts, files.ends, numbers=(_FILE_MAJOR, _FILE_MINOR, _FILE_BYTES, _BASE))
+    deletion_scan = scan(buffer, deletions.starts, deletions.ends, numbers=(_DELETED_ROWS, _BASE))
+
+    count = len(fragments)
+    broken = top.bad.copy()
+    broken[files.rows[file_scan.bad]] = True
+    broken[deletions.rows[deletion_scan.bad]] = True
+    broken |= np.bincount(deletions.rows, minlength=count) > 1
+    deleted_rows = np.zeros(count, np.uint64)
+    deleted_rows[deletions.rows] = deletion_scan.numbers[_DELETED_ROWS]
+    deletion_base = np.full(count, NO_BASE, np.int64)
+    deletion_base[deletions.rows] = _bases(deletion_scan)
+    return FragmentFacts(
+        ids=top.numbers[_ID],
+        physical_rows=top.numbers[_PHYSICAL_ROWS],
+        deleted_rows=deleted_rows,
+        has_deletion=_met(deletions, count),
+        has_row_ids=_met(top.spans[_ROW_IDS], count),
+        broken=broken,
+        refused=np.logical_or.reduce([_met(top.spans[number], count) for number in _REFUSED]),
+        deletion_base=deletion_base,
+        file_row=files.rows,
+        file_version=(file_scan.numbers[_FILE_MAJOR] << np.uint64(32)) | file_scan.numbers[_FILE_MINOR],
+        file_base=_bases(file_scan),
+        file_bytes=file_scan.numbers[_FILE_BYTES],
+    )
+
+
+def _bases(found: Scan) -> Ints:
+    bases = (found.numbers[_BASE] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    return np.where(found.present[_BASE], bases, NO_BASE)
+
+
+def _met(spans: Spans, count: int) -> Bools:
+    mask = np.zeros(count, np.bool_)
+    mask[spans.rows] = True
+    return mask

@@ -1,0 +1,233 @@
+"""The fragments of a manifest as an immutable sequence that decodes only what somebody looks at.
+
+Each fragment stays the bytes it was read as, so an untouched one is written back verbatim, whatever a newer release
+put inside. Facts about all of them come as numpy columns (``facts.py``), and a changed list inherits the columns of
+the old one. A fragment becomes a value when it is asked for by position or id, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+
+from tablewright.errors import CorruptTable, UnsupportedFeature
+from tablewright.format.fragment.codec import decode_fragment, encode_fragment
+from tablewright.format.fragment.facts import FragmentFacts, facts_of
+from tablewright.format.fragment.value import Fragment
+from tablewright.format.wire import Ints, Longs
+
+__all__ = ["FragmentList"]
+
+
+class FragmentList(Sequence[Fragment]):
+    """Fragments in the order of the manifest. Equal if the fragments are; nothing in it ever changes.
+
+    ``path`` names the file that the bytes come from, for messages. ``fresh`` holds the positions of fragments that
+    were given as values: nobody has checked them yet.
+    """
+
+    def __init__(
+        self,
+        raw: Sequence[bytes] = (),
+        path: str = "",
+        *,
+        known: Mapping[int, Fragment] | None = None,
+        fresh: frozenset[int] = frozenset(),
+        facts: FragmentFacts | None = None,
+    ) -> None:
+        """Only this module passes the keywords: decoded fragments by position, and facts of exactly these bytes."""
+        self._raw = raw
+        self._path = path
+        self._known: dict[int, Fragment] = dict(known or {})
+        self.fresh = fresh
+        if facts is not None:
+            self.__dict__["facts"] = facts
+
+    @staticmethod
+    def of(fragments: Iterable[Fragment]) -> FragmentList:
+        """A list of these values."""
+        return FragmentList().appended(fragments)
+
+    # ------------------------------------------------------------------------------------------- as a sequence
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    @overload
+    def __getitem__(self, position: int) -> Fragment: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[Fragment]: ...
+
+    def __getitem__(self, position: int | slice) -> Fragment | Sequence[Fragment]:
+        if isinstance(position, slice):
+            return self._at(np.arange(len(self))[position])
+        position = range(len(self))[position]
+        fragment = self._known.get(position)
+        if fragment is None:
+            fragment = self._known[position] = decode_fragment(self._raw[position], self._path)
+        return fragment
+
+    def __iter__(self) -> Iterator[Fragment]:
+        return (self[position] for position in range(len(self)))
+
+    def __contains__(self, fragment: object) -> bool:
+        """Whether this very value is in the list; use :meth:`has` for an id."""
+        if not isinstance(fragment, Fragment):
+            return False
+        position = self._position(fragment.id)
+        return position is not None and self[position] == fragment
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FragmentList):
+            return NotImplemented
+        if len(self) != len(other):
+            return False
+        return list(self._raw) == list(other._raw) or all(map(Fragment.__eq__, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FragmentList, (self._raw, self._path)
+
+    def __repr__(self) -> str:
+        return f"FragmentList(<{len(self)} fragments, {self.total_live_rows} live rows>)"
+
+    # --------------------------------------------------------------------------------------- facts about all
+
+    @property
+    def raw(self) -> Sequence[bytes]:
+        """The serialised fragments, in order."""
+        return self._raw
+
+    @cached_property
+    def facts(self) -> FragmentFacts:
+        """Columns over all fragments, computed once."""
+        return facts_of(self._raw)
+
+    @property
+    def ids(self) -> Longs:
+        """The ids in the order of the list, which need not be ascending."""
+        return _frozen(self.facts.ids)
+
+    @property
+    def physical_rows(self) -> Longs:
+        """Rows in the files of each fragment, deleted ones included."""
+        return _frozen(self.facts.physical_rows)
+
+    @property
+    def deleted_rows(self) -> Longs:
+        """Deleted rows of each fragment."""
+        return _frozen(self.facts.deleted_rows)
+
+    @property
+    def total_live_rows(self) -> int:
+        """How many rows a reader of the whole table sees."""
+        return int(self.facts.physical_rows.sum()) - int(self.facts.deleted_rows.sum())
+
+    @cached_property
+    def max_field_id(self) -> int:
+        """The highest field id that any data file lists, -1 if there is none. Decodes every fragment."""
+        return max((max(fragment.live_fields, default=-1) for fragment in self), default=-1)
+
+    def check(self) -> None:
+        """Raise if some bytes are no fragment, or one that we can't read."""
+        facts = self.facts
+        if facts.broken.any():
+            raise CorruptTable(self._path, tuple(facts.problems()))
+        if facts.refused.any():
+            raise UnsupportedFeature(
+                f"Fragment {facts.ids[facts.refused][0]} in {self._path} has data overlays or spilled row ids, "
+                "which we can't read."
+            )
+
+    # ---------------------------------------------------------------------------------------------- by id
+
+    @cached_property
+    def _order(self) -> Ints:
+        return np.argsort(self.facts.ids, kind="stable")
+
+    def _position(self, fragment_id: int) -> int | None:
+        if not 0 <= fragment_id < 1 << 64:
+            return None
+        ids = self.facts.ids
+        place = int(np.searchsorted(ids, np.uint64(fragment_id), sorter=self._order))
+        if place == len(ids) or int(ids[self._order[place]]) != fragment_id:
+            return None
+        return int(self._order[place])
+
+    def has(self, fragment_id: int) -> bool:
+        """Whether a fragment of this id is in the list."""
+        return self._position(fragment_id) is not None
+
+    def by_id(self, fragment_id: int) -> Fragment:
+        """The fragment of this id; ``KeyError`` if there is none."""
+        position = self._position(fragment_id)
+        if position is None:
+            raise KeyError(fragment_id)
+        return self[position]
+
+    # --------------------------------------------------------------------------------------------- changes
+
+    def appended(self, fragments: Iterable[Fragment]) -> FragmentList:
+        """Ours, then these."""
+        new = tuple(fragments)
+        if not new:
+            return self
+        raw = [encode_fragment(fragment) for fragment in new]
+        positions = range(len(self), len(self) + len(new))
+        return FragmentList(
+            [*self._raw, *raw],
+            self._path,
+            known={**self._known, **dict(zip(positions, new, strict=True))},
+            fresh=self.fresh | frozenset(positions),
+            facts=self.facts.concat(facts_of(raw)),
+        )
+
+    def replaced(self, changed: Mapping[int, Fragment], dropped: Collection[int] = ()) -> FragmentList:
+        """The list where fragments of the ids in ``changed`` are exchanged in place, and ``dropped`` ids are gone.
+
+        ``KeyError`` if one of these ids is not in the list. A changed fragment may have another id than the one it
+        replaces.
+        """
+        if not changed and not dropped:
+            return self
+        source = np.arange(len(self))
+        for offset, fragment_id in enumerate(changed):
+            source[self._must(fragment_id)] = len(self) + offset
+        gone = [self._must(fragment_id) for fragment_id in dropped]
+        return self.appended(changed.values())._at(np.delete(source, gone))
+
+    def sorted_by_id(self) -> FragmentList:
+        """The same fragments in ascending order of their ids."""
+        if np.all(self.facts.ids[1:] >= self.facts.ids[:-1]):
+            return self
+        return self._at(self._order)
+
+    def _must(self, fragment_id: int) -> int:
+        position = self._position(fragment_id)
+        if position is None:
+            raise KeyError(fragment_id)
+        return position
+
+    def _at(self, positions: Ints) -> FragmentList:
+        """The fragments at these positions, in that order."""
+        places = positions.tolist()
+        raw = self._raw
+        target = {old: new for new, old in enumerate(places) if old in self._known} if self._known else {}
+        return FragmentList(
+            [raw[place] for place in places],
+            self._path,
+            known={target[old]: fragment for old, fragment in self._known.items() if old in target},
+            fresh=frozenset(target[old] for old in self.fresh if old in target),
+            facts=self.facts.take(positions),
+        )
+
+
+def _frozen(column: Longs) -> Longs:
+    view = column.view()
+    view.setflags(write=False)
+    return view

@@ -1,0 +1,170 @@
+"""Fragments, data files and deletion files as frozen values, and what must hold for them (fact sheet §2.3 to 2.5).
+
+A fragment is one horizontal slice of a table: files that each hold some columns of the same rows, and at most one
+deletion file that says which of the rows are gone. Row-id and version sequences stay serialised here, because most
+commits only carry them along; ``row_ids.py`` reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+__all__ = [
+    "FRAGMENT_ID_MAX",
+    "PHYSICAL_ROWS_MAX",
+    "TOMBSTONE",
+    "DataFile",
+    "DeletionFile",
+    "DeletionFileType",
+    "Fragment",
+    "problems_of_fragment",
+]
+
+TOMBSTONE = -2
+"""Stands in ``DataFile.fields`` for a column that is in the file but no longer in the table."""
+
+FRAGMENT_ID_MAX = (1 << 32) - 1
+"""Inclusive: a row address has 32 bits for the fragment."""
+
+PHYSICAL_ROWS_MAX = 1 << 32
+"""Inclusive: a row address has 32 bits for the offset."""
+
+_FILES_WITH_COLUMN_INDICES_FROM = 2
+
+
+class DeletionFileType(IntEnum):
+    """How a deletion file stores its offsets."""
+
+    ARROW_ARRAY = 0
+    BITMAP = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """One file with some columns of a fragment.
+
+    ``path`` is relative to ``data/`` of its base. ``fields[i]`` is the id of the field in physical column
+    ``column_indices[i]``, or :data:`TOMBSTONE`. ``file_size_bytes`` 0 means unknown.
+    """
+
+    path: str
+    fields: tuple[int, ...]
+    column_indices: tuple[int, ...]
+    file_major_version: int
+    file_minor_version: int
+    file_size_bytes: int = 0
+    base_id: int | None = None
+    unknown: bytes = b""
+
+    @property
+    def version(self) -> str:
+        """The data-file version as the manifest spells it, like ``2.2``."""
+        return f"{self.file_major_version}.{self.file_minor_version}"
+
+    @property
+    def live_fields(self) -> tuple[int, ...]:
+        """The ids of the fields that this file still supplies."""
+        return tuple(field_id for field_id in self.fields if field_id >= 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionFile:
+    """Where the deleted offsets of a fragment are stored, and how many they are."""
+
+    file_type: DeletionFileType
+    read_version: int
+    id: int
+    num_deleted_rows: int
+    base_id: int | None = None
+    unknown: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragment:
+    """One horizontal slice of a table.
+
+    Invariants: an ``id`` is never given twice in a table (0 stands for "not given yet" inside a transaction); files
+    hold disjoint fields; ``deletion.num_deleted_rows <= physical_rows``; the sequences, where present, have
+    ``physical_rows`` entries once the fragment is in a manifest.
+    """
+
+    id: int
+    files: tuple[DataFile, ...]
+    physical_rows: int
+    deletion: DeletionFile | None = None
+    row_ids: bytes | None = None
+    last_updated_at: bytes | None = None
+    created_at: bytes | None = None
+    clustering_id: int | None = None
+    unknown: bytes = b""
+
+    @property
+    def deleted_rows(self) -> int:
+        """How many of the physical rows are deleted."""
+        return self.deletion.num_deleted_rows if self.deletion else 0
+
+    @property
+    def live_rows(self) -> int:
+        """How many rows a reader sees."""
+        return self.physical_rows - self.deleted_rows
+
+    @property
+    def live_fields(self) -> frozenset[int]:
+        """The ids of all fields that some file of this fragment supplies."""
+        return frozenset(field_id for file in self.files for field_id in file.live_fields)
+
+    def with_id(self, fragment_id: int) -> Fragment:
+        """The same fragment under another id."""
+        return replace(self, id=fragment_id)
+
+    def with_files(self, files: tuple[DataFile, ...]) -> Fragment:
+        """The same rows in other files."""
+        return replace(self, files=files)
+
+    def with_deletion(self, deletion: DeletionFile | None) -> Fragment:
+        """The same rows with another deletion file, or none."""
+        return replace(self, deletion=deletion)
+
+
+def problems_of_fragment(fragment: Fragment) -> tuple[str, ...]:
+    """Every rule that this fragment breaks, in words; empty if it is sound."""
+    return tuple(f"fragment {fragment.id}: {problem}" for problem in _problems(fragment))
+
+
+def _problems(fragment: Fragment) -> Iterator[str]:
+    if not 0 <= fragment.id <= FRAGMENT_ID_MAX:
+        yield "the id does not fit 32 bits"
+    if not 0 <= fragment.physical_rows <= PHYSICAL_ROWS_MAX:
+        yield f"{fragment.physical_rows} physical rows do not fit 32 bits of offsets"
+    if fragment.deletion:
+        yield from _problems_of_deletion(fragment.deletion, fragment.physical_rows)
+    seen: set[int] = set()
+    for file in fragment.files:
+        yield from _problems_of_file(file)
+        twice = seen.intersection(file.live_fields)
+        if twice:
+            yield f"fields {sorted(twice)} are in {file.path!r} and in another of its files"
+        seen.update(file.live_fields)
+
+
+def _problems_of_file(file: DataFile) -> Iterator[str]:
+    if not file.path or file.path.startswith("/") or ".." in file.path.split("/"):
+        yield f"the data file path {file.path!r} does not stay inside the data directory"
+    if file.file_major_version >= _FILES_WITH_COLUMN_INDICES_FROM and len(file.fields) != len(file.column_indices):
+        yield f"{file.path!r} has {len(file.fields)} fields but {len(file.column_indices)} column indices"
+    reserved = sorted({field_id for field_id in file.fields if field_id < 0 and field_id != TOMBSTONE})
+    if reserved:
+        yield f"{file.path!r} lists the reserved field ids {reserved}"
+    if len(set(file.live_fields)) != len(file.live_fields):
+        yield f"{file.path!r} lists a field twice"
+    if any(index < -1 for index in file.column_indices):
+        yield f"{file.path!r} has a negative column index"
+
+
+def _problems_of_deletion(deletion: DeletionFile, physical_rows: int) -> Iterator[str]:
+    if physical_rows and deletion.num_deleted_rows > physical_rows:
+        yield f"{deletion.num_deleted_rows} of {physical_rows} rows are deleted"
+    if min(deletion.num_deleted_rows, deletion.read_version, deletion.id) < 0:
+        yield "the deletion file has a negative number"

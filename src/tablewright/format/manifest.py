@@ -1,0 +1,214 @@
+"""The manifest: one immutable version of a table, and what must hold for it (fact sheet §2.2).
+
+A manifest names everything a version consists of: schema, fragments, indices, settings. High-water marks (highest
+fragment id, next row id) are stored because no id is ever given twice; flags are derived when it is written
+(``flags.py``). :func:`problems_of_manifest` runs before every write and after every read. It looks at all fragments
+through their columns, and decodes only those that are new.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from tablewright.errors import CorruptTable
+from tablewright.format.flags import MIXED_FILE_VERSIONS, problems_of_flags
+from tablewright.format.fragment import Fragment, FragmentList, problems_of_fragment
+from tablewright.format.index import IndexMetadata, problems_of_index
+from tablewright.format.row_ids import decode_row_ids, decode_versions
+from tablewright.format.schema import Schema, problems_of_schema
+
+__all__ = ["BasePath", "Manifest", "WriterVersion", "problems_of_manifest"]
+
+_U64_MAX = (1 << 64) - 1
+_U32_MAX = (1 << 32) - 1
+_FILE_VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
+_FIRST_V2_MAJOR = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterVersion:
+    """Who wrote a manifest."""
+
+    library: str
+    version: str
+    prerelease: str = ""
+    build_metadata: str = ""
+    unknown: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BasePath:
+    """Another place where files of the table are kept. ``path`` is as given, possibly relative."""
+
+    id: int
+    path: str
+    name: str | None = None
+    is_dataset_root: bool = False
+    unknown: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One version of a table.
+
+    Invariants: fragment ids are unique and not above ``max_fragment_id``, which never falls; with ``stable_row_ids``
+    every fragment carries row ids; data files have the version ``data_storage_version`` unless flag 256 is set; base
+    ids in use are described in ``base_paths``. ``reader_flags`` and ``writer_flags`` are as stored; writing derives
+    them again.
+    """
+
+    schema: Schema
+    fragments: FragmentList
+    version: int
+    timestamp_ns: int = 0
+    max_fragment_id: int | None = None
+    transaction_file: str = ""
+    writer: WriterVersion | None = None
+    next_row_id: int = 0
+    data_storage_version: str = "2.2"
+    data_file_format: str = "lance"
+    config: Mapping[str, str] = field(default_factory=dict)
+    table_metadata: Mapping[str, str] = field(default_factory=dict)
+    base_paths: tuple[BasePath, ...] = ()
+    branch: str | None = None
+    tag: str = ""
+    version_aux_data: int = 0
+    indices: tuple[IndexMetadata, ...] = ()
+    reader_flags: int = 0
+    writer_flags: int = 0
+    max_allocated_field_id: int | None = None
+    stable_row_ids: bool = False
+    clustering: tuple[bytes, ...] = ()
+    max_clustering_id: int | None = None
+    index_unknown: bytes = b""
+    data_format_unknown: bytes = b""
+    unknown: bytes = b""
+
+    @property
+    def live_rows(self) -> int:
+        """How many rows a reader of this version sees."""
+        return self.fragments.total_live_rows
+
+    @property
+    def max_field_id(self) -> int:
+        """The highest field id that new fields must stay above; -1 in an empty table. Decodes every fragment."""
+        allocated = -1 if self.max_allocated_field_id is None else self.max_allocated_field_id
+        return max(self.schema.max_field_id, self.fragments.max_field_id, allocated)
+
+    def base_path(self, base_id: int) -> BasePath:
+        """The base path of this id; ``KeyError`` if there is none."""
+        for base in self.base_paths:
+            if base.id == base_id:
+                return base
+        raise KeyError(base_id)
+
+
+def problems_of_manifest(manifest: Manifest) -> tuple[str, ...]:
+    """Every rule that this manifest breaks, in words; empty if it is sound.
+
+    Cheap for any number of fragments: those that were read as bytes are judged by their columns here and one by one
+    when somebody decodes them.
+    """
+    return (
+        *problems_of_schema(manifest.schema),
+        *_problems_of_numbers(manifest),
+        *_problems_of_fragments(manifest),
+        *_problems_of_bases(manifest),
+        *_problems_of_file_versions(manifest),
+        *_problems_of_indices(manifest),
+        *problems_of_flags(manifest),
+    )
+
+
+def _problems_of_numbers(manifest: Manifest) -> Iterator[str]:
+    if not 0 < manifest.version <= _U64_MAX:
+        yield f"{manifest.version} is no version number"
+    if not 0 <= manifest.next_row_id <= _U64_MAX:
+        yield f"the next row id {manifest.next_row_id} does not fit 64 bits"
+    if manifest.max_fragment_id is not None and not 0 <= manifest.max_fragment_id <= _U32_MAX:
+        yield f"the highest fragment id {manifest.max_fragment_id} does not fit 32 bits"
+    allocated = manifest.max_allocated_field_id
+    if allocated is not None and allocated < manifest.schema.max_field_id:
+        yield f"field id {manifest.schema.max_field_id} is above the highest one ever allocated, {allocated}"
+
+
+def _problems_of_fragments(manifest: Manifest) -> Iterator[str]:
+    fragments = manifest.fragments
+    facts = fragments.facts
+    yield from facts.problems()
+    if len(facts):
+        highest = int(facts.ids.max())
+        if manifest.max_fragment_id is None or manifest.max_fragment_id < highest:
+            yield f"fragment {highest} is above the highest fragment id {manifest.max_fragment_id}"
+    strays = facts.ids[facts.has_row_ids != manifest.stable_row_ids]
+    if len(strays):
+        rule = (
+            "All fragments must have row ids" if manifest.stable_row_ids else "Without stable row ids none may have any"
+        )
+        yield f"{rule}: fragment {int(strays[0])} breaks this, and {len(strays) - 1} others"
+    for position in sorted(fragments.fresh):
+        fragment = fragments[position]
+        yield from problems_of_fragment(fragment)
+        yield from _problems_of_sequences(fragment)
+
+
+def _problems_of_sequences(fragment: Fragment) -> Iterator[str]:
+    """New sequences are decoded once, here: each must have an entry per physical row."""
+    if fragment.row_ids is not None:
+        yield from _problems_of_row_ids(fragment.row_ids, fragment)
+    for data in {fragment.created_at, fragment.last_updated_at} - {None}:
+        for problem in _problems_of_versions(data or b"", fragment.physical_rows):
+            yield f"fragment {fragment.id}: {problem}"
+
+
+def _problems_of_row_ids(data: bytes, fragment: Fragment) -> Iterator[str]:
+    try:
+        decode_row_ids(data, "", fragment.physical_rows)
+    except CorruptTable as error:
+        for problem in error.problems:
+            yield f"fragment {fragment.id}: {problem}"
+
+
+@lru_cache(maxsize=256)
+def _problems_of_versions(data: bytes, physical_rows: int) -> tuple[str, ...]:
+    """Cached: fragments written together have the same versions."""
+    try:
+        decode_versions(data, "", physical_rows)
+    except CorruptTable as error:
+        return error.problems
+    return ()
+
+
+def _problems_of_bases(manifest: Manifest) -> Iterator[str]:
+    ids = [base.id for base in manifest.base_paths]
+    if len(set(ids)) != len(ids):
+        yield f"two base paths have the same id: {ids}"
+    used = manifest.fragments.facts.base_ids | {
+        index.base_id for index in manifest.indices if index.base_id is not None
+    }
+    missing = sorted(used.difference(ids))
+    if missing:
+        yield f"files name base paths that do not exist: {missing}"
+
+
+def _problems_of_file_versions(manifest: Manifest) -> Iterator[str]:
+    default = _FILE_VERSION.fullmatch(manifest.data_storage_version)
+    if not default or int(default[1]) < _FIRST_V2_MAJOR or manifest.writer_flags & MIXED_FILE_VERSIONS:
+        return
+    others = sorted(manifest.fragments.facts.file_versions - {(int(default[1]), int(default[2]))})
+    if others:
+        yield (
+            f"data files have version {', '.join(f'{major}.{minor}' for major, minor in others)}, but the manifest "
+            f"default is {manifest.data_storage_version} and mixed data-file-version capability is not enabled"
+        )
+
+
+def _problems_of_indices(manifest: Manifest) -> Iterator[str]:
+    uuids = [index.uuid for index in manifest.indices]
+    if len(set(uuids)) != len(uuids):
+        yield "two indices have the same uuid"
+    for index in manifest.indices:
+        yield from problems_of_index(index)

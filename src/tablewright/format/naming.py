@@ -1,0 +1,226 @@
+"""Every path we ever write or look for, relative to the table's root (fact sheet §1).
+
+A version number becomes a manifest name in one of two ways: V1 is the plain number, V2 counts down from 2**64 - 1 in
+twenty digits, so that a lexicographic listing shows the newest first. A detached version (bit 63 set) has its own name
+and is never the latest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Literal
+from urllib.parse import quote
+from uuid import UUID
+
+from tablewright.errors import InvalidRequest
+from tablewright.format.fragment.value import DeletionFile, DeletionFileType
+
+__all__ = [
+    "DATA_DIR",
+    "DELETIONS_DIR",
+    "HINT_PATH",
+    "INDICES_DIR",
+    "TRANSACTIONS_DIR",
+    "VERSIONS_DIR",
+    "branch_path",
+    "branch_root",
+    "check_branch_name",
+    "check_tag_name",
+    "data_path",
+    "decode_hint",
+    "deletion_path",
+    "detached_path",
+    "encode_hint",
+    "index_dir",
+    "is_detached",
+    "manifest_path",
+    "new_data_file_name",
+    "parse_manifest_name",
+    "tag_path",
+    "transaction_file_path",
+    "transaction_name",
+    "transaction_path",
+]
+
+VERSIONS_DIR = "_versions"
+TRANSACTIONS_DIR = "_transactions"
+DELETIONS_DIR = "_deletions"
+INDICES_DIR = "_indices"
+DATA_DIR = "data"
+HINT_PATH = f"{VERSIONS_DIR}/latest_version_hint.json"
+
+Scheme = Literal["v1", "v2", "detached"]
+
+_U64_MAX = (1 << 64) - 1
+_DETACHED_FROM = 1 << 63
+_MANIFEST_NAME = re.compile(r"(d?)(0|[1-9][0-9]{0,18}|[0-9]{20})\.manifest")
+_V2_DIGITS = 20
+_DELETION_SUFFIX = {DeletionFileType.ARROW_ARRAY: "arrow", DeletionFileType.BITMAP: "bin"}
+
+
+def is_detached(version: int) -> bool:
+    """Whether this number belongs to a version beside the history of the table."""
+    return version >= _DETACHED_FROM
+
+
+def manifest_path(version: int, v2: bool = True) -> str:
+    """Where the manifest of a version is kept.
+
+    >>> manifest_path(1)
+    '_versions/18446744073709551614.manifest'
+    >>> manifest_path(1, v2=False)
+    '_versions/1.manifest'
+    """
+    if is_detached(version):
+        return detached_path(version)
+    name = f"{_U64_MAX - version:020d}" if v2 else str(version)
+    return f"{VERSIONS_DIR}/{name}.manifest"
+
+
+def detached_path(version: int) -> str:
+    """Where the manifest of a detached version is kept."""
+    return f"{VERSIONS_DIR}/d{version}.manifest"
+
+
+def parse_manifest_name(name: str) -> tuple[int, Scheme] | None:
+    """Version and scheme of a file in ``_versions``; ``None`` for what is no manifest. Takes a name or a path.
+
+    >>> parse_manifest_name("18446744073709551610.manifest")
+    (5, 'v2')
+    >>> parse_manifest_name("latest_version_hint.json") is None
+    True
+    """
+    match = _MANIFEST_NAME.fullmatch(name.rsplit("/", 1)[-1])
+    if not match:
+        return None
+    number = int(match[2])
+    if match[1]:
+        return (number, "detached") if _DETACHED_FROM <= number <= _U64_MAX else None
+    version, scheme = (_U64_MAX - number, "v2") if len(match[2]) == _V2_DIGITS else (number, "v1")
+    if not 0 < version < _DETACHED_FROM:
+        return None
+    return version, "v2" if scheme == "v2" else "v1"
+
+
+def transaction_name(read_version: int, uuid: str | UUID) -> str:
+    """The file name that ``Manifest.transaction_file`` holds."""
+    return f"{read_version}-{uuid}.txn"
+
+
+def transaction_path(read_version: int, uuid: str | UUID) -> str:
+    """Where a transaction is kept."""
+    return transaction_file_path(transaction_name(read_version, uuid))
+
+
+def transaction_file_path(name: str) -> str:
+    """Where the transaction file of this name is kept."""
+    return f"{TRANSACTIONS_DIR}/{name}"
+
+
+def deletion_path(fragment_id: int, deletion: DeletionFile) -> str:
+    """Where the deleted offsets of a fragment are kept."""
+    suffix = _DELETION_SUFFIX[deletion.file_type]
+    return f"{DELETIONS_DIR}/{fragment_id}-{deletion.read_version}-{deletion.id}.{suffix}"
+
+
+def data_path(name: str) -> str:
+    """Where the data file of this name is kept; ``DataFile.path`` holds the name."""
+    return f"{DATA_DIR}/{name}"
+
+
+def new_data_file_name(uuid: UUID) -> str:
+    """A data file's name: 24 binary digits, which spread files over an object store's partitions, then 26 hex digits.
+
+    >>> new_data_file_name(UUID("00000000-0000-0000-0000-000000000001"))
+    '00000000000000000000000000000000000000000000000001.lance'
+    """
+    return f"{int.from_bytes(uuid.bytes[:3], 'big'):024b}{uuid.bytes[3:].hex()}.lance"
+
+
+def index_dir(uuid: UUID) -> str:
+    """The directory with the files of an index."""
+    return f"{INDICES_DIR}/{uuid}"
+
+
+def tag_path(tag: str) -> str:
+    """Where a tag is kept, in the root of the table."""
+    return f"_refs/tags/{quote(tag, safe='')}.json"
+
+
+def branch_path(branch: str) -> str:
+    """Where a branch is described, in the root of the table.
+
+    >>> branch_path("team/try")
+    '_refs/branches/team%2Ftry.json'
+    """
+    return f"_refs/branches/{quote(branch, safe='')}.json"
+
+
+def branch_root(branch: str) -> str:
+    """The directory that is the branch's own table."""
+    return f"tree/{branch}"
+
+
+def check_tag_name(tag: str) -> None:
+    """Raise :class:`InvalidRequest` for a name that no tag can have."""
+    if not tag:
+        _refuse("Ref cannot be empty")
+    if not _is_plain(tag):
+        _refuse("Ref characters must be either alphanumeric, '.', '-' or '_'")
+    if tag.startswith("."):
+        _refuse("Ref cannot begin with a dot")
+    if tag.endswith("."):
+        _refuse("Ref cannot end with a dot")
+    if tag.endswith(".lock"):
+        _refuse("Ref cannot end with .lock")
+    if ".." in tag:
+        _refuse("Ref cannot have two consecutive dots")
+
+
+def check_branch_name(branch: str) -> None:
+    """Raise :class:`InvalidRequest` for a name that no branch can have. Parts may be separated by ``/``."""
+    if not branch:
+        _refuse("Branch name cannot be empty")
+    if branch.startswith("/") or branch.endswith("/"):
+        _refuse("Branch name cannot start or end with a '/'")
+    if "//" in branch:
+        _refuse("Branch name cannot contain consecutive '/'")
+    if ".." in branch or "\\" in branch:
+        _refuse("Branch name cannot contain '..' or '\\'")
+    for part in branch.split("/"):
+        if not _is_plain(part) or part == ".":
+            _refuse(
+                f"Branch segment '{part}' contains invalid characters. Only alphanumeric, '.', '-', '_' are allowed."
+            )
+    if branch.endswith(".lock"):
+        _refuse("Branch name cannot end with '.lock'")
+    if branch == "main":
+        _refuse('"main" is reserved for the default branch; use a different branch name')
+
+
+def _is_plain(name: str) -> bool:
+    return all(letter.isalnum() or letter in ".-_" for letter in name)
+
+
+def _refuse(reason: str) -> None:
+    raise InvalidRequest(f"Ref is invalid: {reason}")
+
+
+def encode_hint(version: int) -> bytes:
+    """The advisory file that names the latest version.
+
+    >>> encode_hint(7)
+    b'{"version":7}'
+    """
+    return json.dumps({"version": version}, separators=(",", ":")).encode()
+
+
+def decode_hint(data: bytes) -> int | None:
+    """The version that the hint names, or ``None`` for junk: it is only a hint."""
+    try:
+        version = json.loads(data)["version"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    is_version = isinstance(version, int) and not isinstance(version, bool) and 0 < version < _DETACHED_FROM
+    return version if is_version else None

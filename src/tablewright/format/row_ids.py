@@ -1,0 +1,228 @@
+"""The stable row ids of one fragment: which id stands at which offset (fact sheet §5).
+
+The ids are a sequence of segments (``segments.py``), one id per physical row, deleted rows included. No id comes twice
+in a sequence. Fragments just written hold one range; updates and compaction cut, join and pick:
+
+1. *join* puts segments one after the other and melts two ranges that meet, as Lance does;
+2. *slice* and *select* work segment by segment, so what was a range and lost nothing stays one;
+3. *positions* asks each segment, or sorts all ids once if there are many segments.
+
+Bytes from a table may claim anything. :func:`decode_row_ids` raises :class:`CorruptTable` for broken segments,
+duplicates, and more ids than a fragment can have rows; with the fragment's row count it checks that too, before any
+array of that size is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tablewright.errors import CorruptTable, InvalidRequest
+from tablewright.format.proto import rows_pb2
+from tablewright.format.row_versions import VersionSequence, decode_versions, encode_versions
+from tablewright.format.segment_codec import segment_from_proto, segment_to_proto
+from tablewright.format.segments import Array, Numbers, Offsets, Range, Segment, segment_of
+from tablewright.format.wire import decode_message, encode_message
+
+__all__ = [
+    "RowIdSequence",
+    "VersionSequence",
+    "decode_row_ids",
+    "decode_versions",
+    "encode_row_ids",
+    "encode_versions",
+]
+
+ROWS_MAX = 2**32
+_SEGMENTS_TO_ASK_EACH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RowIdSequence:
+    """Row ids in the order of their rows. Invariant: no id comes twice.
+
+    >>> ids = RowIdSequence.from_range(10, 14).concat(RowIdSequence.from_values([3, 1]))
+    >>> ids.to_numpy().tolist(), ids.position_of([1, 10, 99]).tolist()
+    ([10, 11, 12, 13, 3, 1], [5, 0, -1])
+    """
+
+    segments: tuple[Segment, ...] = ()
+
+    @classmethod
+    def from_range(cls, start: int, end: int) -> RowIdSequence:
+        """The ids from ``start`` up to ``end`` (exclusive)."""
+        return cls((Range(start, end),)) if start < end else cls()
+
+    @classmethod
+    def from_values(cls, values: npt.ArrayLike) -> RowIdSequence:
+        """One segment for these ids, in the shape that Lance would choose. An id that comes twice is InvalidRequest."""
+        numbers = _numbers(values)
+        sequence = cls((segment_of(numbers),)) if len(numbers) else cls()
+        if _has_duplicates(sequence.segments):
+            raise InvalidRequest("A row id comes twice: row ids are unique within a fragment.")
+        return sequence
+
+    def __len__(self) -> int:
+        return sum(segment.count for segment in self.segments)
+
+    def __bool__(self) -> bool:
+        return any(segment.count for segment in self.segments)
+
+    def to_numpy(self) -> Numbers:
+        """All ids, one per row."""
+        if not self.segments:
+            return np.zeros(0, np.uint64)
+        return np.concatenate([segment.values() for segment in self.segments])
+
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """The lowest and the highest id, both included; ``None`` without ids."""
+        found = [bounds for segment in self.segments if (bounds := segment.bounds()) is not None]
+        return (min(low for low, _ in found), max(high for _, high in found)) if found else None
+
+    # ------------------------------------------------------------------------------------------- cut, join, pick
+    def concat(self, other: RowIdSequence) -> RowIdSequence:
+        """These ids and then the others'. Whoever joins sequences of one table knows that they share no id."""
+        if self.segments and other.segments:
+            last, first = self.segments[-1], other.segments[0]
+            if isinstance(last, Range) and isinstance(first, Range) and last.end == first.start:
+                return RowIdSequence((*self.segments[:-1], Range(last.start, first.end), *other.segments[1:]))
+        return RowIdSequence(self.segments + other.segments)
+
+    def slice(self, start: int, stop: int) -> RowIdSequence:
+        """The ids of the rows from ``start`` up to ``stop`` (exclusive, and at most the end)."""
+        parts: list[RowIdSequence] = []
+        begin = 0
+        for segment in self.segments:
+            end = begin + segment.count
+            low, high = max(start, begin) - begin, min(stop, end) - begin
+            if low < high:
+                parts.append(_part(segment, low, high))
+            begin = end
+        return _joined(parts)
+
+    def select(self, rows: npt.NDArray[Any]) -> RowIdSequence:
+        """The ids at the offsets ``rows``, in that order; or where the mask ``rows`` (one bool per row) is true."""
+        if rows.dtype == np.bool_:
+            if len(rows) != len(self):
+                raise InvalidRequest(f"A mask of {len(rows)} rows does not fit {len(self)} row ids.")
+            return self._select_ascending(np.flatnonzero(rows))
+        offsets = rows.astype(np.int64)
+        if len(offsets) and not (int(offsets.min()) >= 0 and int(offsets.max()) < len(self)):
+            raise InvalidRequest(f"A row offset lies outside 0..{len(self)}.")
+        if np.all(offsets[1:] > offsets[:-1]):
+            return self._select_ascending(offsets)
+        return RowIdSequence.from_values(self.to_numpy()[offsets])
+
+    def _select_ascending(self, offsets: Offsets) -> RowIdSequence:
+        ends = np.cumsum([segment.count for segment in self.segments], dtype=np.int64)
+        cuts = np.searchsorted(offsets, ends)
+        parts: list[RowIdSequence] = []
+        begin = low = 0
+        for segment, end, high in zip(self.segments, ends.tolist(), cuts.tolist(), strict=True):
+            picked = offsets[low:high] - begin
+            if len(picked) and int(picked[-1]) - int(picked[0]) + 1 == len(picked):
+                parts.append(_part(segment, int(picked[0]), int(picked[-1]) + 1))
+            elif len(picked):
+                parts.append(RowIdSequence((segment_of(segment.values()[picked]),)))
+            begin, low = end, high
+        return _joined(parts)
+
+    # --------------------------------------------------------------------------------------------------- questions
+    def position_of(self, ids: npt.ArrayLike) -> Offsets:
+        """The row offset of each id; -1 for those that are not here."""
+        numbers = _numbers(ids)
+        if len(self.segments) > _SEGMENTS_TO_ASK_EACH:
+            return segment_of(self.to_numpy()).positions(numbers)
+        found = np.full(len(numbers), -1, np.int64)
+        begin = 0
+        for segment in self.segments:
+            positions = segment.positions(numbers)
+            found = np.where(positions >= 0, positions + begin, found)
+            begin += segment.count
+        return found
+
+    def mask_of(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """One bool per row: whether its id is among ``ids``."""
+        mask = np.zeros(len(self), np.bool_)
+        positions = self.position_of(ids)
+        mask[positions[positions >= 0]] = True
+        return mask
+
+    def contains(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """One bool per given id: whether it is here."""
+        return self.position_of(ids) >= 0
+
+    def overlaps(self, other: RowIdSequence) -> bool:
+        """Whether any id is in both."""
+        return _has_duplicates((*self.segments, *other.segments))
+
+
+def _numbers(values: npt.ArrayLike) -> Numbers:
+    numbers = np.asarray(values)
+    if numbers.dtype.kind == "f" and isinstance(values, list) and all(isinstance(value, int) for value in values):
+        numbers = np.array(values, object)  # numpy makes floats of a list with numbers below and above 2**63
+    if numbers.size and (numbers.dtype.kind not in "iuO" or not 0 <= numbers.min() <= numbers.max() < 2**64):
+        raise InvalidRequest("Row ids are whole numbers from 0 up to 2**64.")
+    return numbers.astype(np.uint64)
+
+
+def _part(segment: Segment, low: int, high: int) -> RowIdSequence:
+    if isinstance(segment, Range):
+        return RowIdSequence((Range(segment.start + low, segment.start + high),))
+    if (low, high) == (0, segment.count):
+        return RowIdSequence((segment,))
+    return RowIdSequence((segment_of(segment.values()[low:high]),))
+
+
+def _joined(parts: Iterable[RowIdSequence]) -> RowIdSequence:
+    segments: list[Segment] = []
+    for part in parts:
+        first = part.segments[0]
+        last = segments[-1] if segments else None
+        if isinstance(last, Range) and isinstance(first, Range) and last.end == first.start:
+            segments[-1] = Range(last.start, first.end)
+        else:
+            segments.append(first)
+    return RowIdSequence(tuple(segments))
+
+
+def _has_duplicates(segments: Sequence[Segment]) -> bool:
+    """Whether a number comes twice. All is put into intervals, which are never more than the stored bytes say."""
+    if not segments or (len(segments) == 1 and not isinstance(segments[0], Array)):
+        return False  # all other shapes ascend
+    intervals = [segment.intervals() for segment in segments]
+    firsts = np.concatenate([first for first, _ in intervals])
+    lasts = np.concatenate([last for _, last in intervals])
+    if np.all(firsts[1:] > lasts[:-1]):
+        return False
+    order = np.argsort(firsts, kind="stable")
+    return bool(np.any(firsts[order][1:] <= lasts[order][:-1]))
+
+
+# --------------------------------------------------------------------------------------------------------------- bytes
+def encode_row_ids(sequence: RowIdSequence) -> bytes:
+    """The bytes of a sequence; those that were decoded come back as they were."""
+    return encode_message(
+        "row ids", lambda: rows_pb2.RowIdSequence(segments=[segment_to_proto(part) for part in sequence.segments])
+    )
+
+
+def decode_row_ids(data: bytes, path: str, expected_rows: int | None = None) -> RowIdSequence:
+    """The sequence in ``data``; :class:`CorruptTable` for anything else, or for another count than expected."""
+    message = decode_message(rows_pb2.RowIdSequence, data, path, "the row ids")
+    try:
+        sequence = RowIdSequence(tuple(segment_from_proto(part) for part in message.segments))
+    except ValueError as error:
+        raise CorruptTable(path, (f"row ids: {error}",)) from error
+    rows = sum(segment.count for segment in sequence.segments)
+    if rows > ROWS_MAX if expected_rows is None else rows != expected_rows:
+        limit = f"at most {ROWS_MAX}" if expected_rows is None else str(expected_rows)
+        raise CorruptTable(path, (f"there are {rows} row ids for {limit} rows",))
+    if _has_duplicates(sequence.segments):
+        raise CorruptTable(path, ("a row id comes twice in one fragment",))
+    return sequence

@@ -1,0 +1,213 @@
+"""In which version each row of a fragment was created, or last updated: runs of equal versions (fact sheet §5.1, §5.2).
+
+A run is as long as its span has numbers; the numbers themselves mean nothing. Scattered updates make a run of nearly
+every row, so runs are columns here (how many rows, which version), and both directions work on all of them at once:
+
+- *encode*: runs are coalesced, and a span is the range of row offsets that the run covers. All runs are laid out in
+  one buffer: the sizes of all parts first, then every part at its place.
+- *decode*: the columnar scanner of ``wire.py`` reads run, span and range in three steps. Only spans of other shapes
+  (Lance writes them after a compaction) are looked at one by one.
+
+What was decoded encodes to the same bytes again, spans included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap, FrozenBitMap
+
+from tablewright.errors import CorruptTable, InvalidRequest
+from tablewright.format.proto import rows_pb2
+from tablewright.format.segment_codec import segment_from_proto
+from tablewright.format.segments import Numbers, Offsets
+from tablewright.format.wire import as_buffer, decode_message, scan
+
+__all__ = ["VersionSequence", "decode_versions", "encode_versions"]
+
+_ROWS_MAX = 2**32
+_SPAN, _VERSION = 1, 2  # fields of a run
+_RANGE, _START, _END = 1, 1, 2  # of a segment, and of a range in it
+
+
+@dataclass(frozen=True, slots=True)
+class VersionSequence:
+    """One version per row, in the order of the rows. Make it with :meth:`constant` or :meth:`from_values`.
+
+    >>> versions = VersionSequence.constant(4, 1).patched(np.array([2]), 7)
+    >>> versions.runs, versions.to_numpy().tolist()
+    (((2, 1), (1, 7), (1, 1)), [1, 1, 7, 1])
+    """
+
+    _counts: bytes = b""  # int64 each
+    _versions: bytes = b""  # uint64 each
+    _stored: bytes | None = field(default=None, compare=False, repr=False)  # what it was decoded from
+
+    @classmethod
+    def constant(cls, count: int, version: int) -> VersionSequence:
+        """``count`` rows of one version."""
+        return cls.from_runs([(count, version)])
+
+    @classmethod
+    def from_runs(cls, runs: Iterable[tuple[int, int]]) -> VersionSequence:
+        """Number of rows and version of each run; neighbours of one version become one run."""
+        pairs = list(runs)
+        counts, versions = [count for count, _ in pairs], [version for _, version in pairs]
+        return _coalesced(np.array(counts, np.int64), np.array(versions, np.uint64))
+
+    @classmethod
+    def from_values(cls, versions: npt.ArrayLike) -> VersionSequence:
+        """The runs of one version per row."""
+        values = np.asarray(versions).astype(np.uint64)
+        return _coalesced(np.ones(len(values), np.int64), values)
+
+    def __len__(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def counts(self) -> Offsets:
+        """How many rows each run has."""
+        return np.frombuffer(self._counts, np.int64)
+
+    @property
+    def versions(self) -> Numbers:
+        """The version of each run."""
+        return np.frombuffer(self._versions, np.uint64)
+
+    @property
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """Number of rows and version of each run."""
+        return tuple(zip(self.counts.tolist(), self.versions.tolist(), strict=True))
+
+    def to_numpy(self) -> Numbers:
+        """One version per row."""
+        return np.repeat(self.versions, self.counts)
+
+    def concat(self, other: VersionSequence) -> VersionSequence:
+        """The rows of this sequence and then the others."""
+        counts = np.concatenate([self.counts, other.counts])
+        return _coalesced(counts, np.concatenate([self.versions, other.versions]))
+
+    def select(self, rows: npt.NDArray[Any]) -> VersionSequence:
+        """The versions at the offsets ``rows``, in that order; or where the mask ``rows`` is true."""
+        return VersionSequence.from_values(self.to_numpy()[rows])
+
+    def patched(self, offsets: npt.NDArray[Any] | BitMap | FrozenBitMap, version: int) -> VersionSequence:
+        """The same rows, those at ``offsets`` (an array or a bitmap) with another version."""
+        values = self.to_numpy()
+        if not isinstance(offsets, np.ndarray):
+            offsets = np.frombuffer(offsets.to_array(), np.uint32)
+        if len(offsets) and not (int(offsets.min()) >= 0 and int(offsets.max()) < len(values)):
+            raise InvalidRequest(f"A row offset lies outside 0..{len(values)}.")
+        values[offsets.astype(np.int64)] = version
+        return VersionSequence.from_values(values)
+
+
+def _coalesced(counts: Offsets, versions: Numbers) -> VersionSequence:
+    full = counts > 0
+    counts, versions = counts[full], versions[full]
+    if not len(counts):
+        return VersionSequence()
+    begins = np.concatenate([[0], np.flatnonzero(versions[1:] != versions[:-1]) + 1]).astype(np.int64)
+    return VersionSequence(np.add.reduceat(counts, begins).tobytes(), versions[begins].tobytes())
+
+
+# -------------------------------------------------------------------------------------------------------------- encode
+def encode_versions(sequence: VersionSequence) -> bytes:
+    """The bytes of a sequence; those that were decoded come back as they were.
+
+    >>> encode_versions(VersionSequence.from_runs([(2, 1), (1, 2)])).hex(" ", 12)
+    '0a080a040a0210021001 0a0a0a060a04080210031002'
+    """
+    if sequence._stored is not None:
+        return sequence._stored
+    ends = np.cumsum(sequence.counts).astype(np.uint64)
+    starts = ends - sequence.counts.astype(np.uint64)
+    versions = sequence.versions
+    parts = [_sizes(starts, optional=True), _sizes(ends), _sizes(versions, optional=True)]
+    within_range = parts[0] + parts[1]
+    within_span = within_range + 2  # tag and length of the range; all lengths here fit one byte
+    within_run = within_span + 2 + parts[2]
+    at = np.cumsum(within_run + 2) - (within_run + 2)
+    out = np.zeros(int((within_run + 2).sum()), np.uint8)
+    for depth, size in enumerate((within_run, within_span, within_range)):
+        out[at + 2 * depth] = 0x0A  # field 1 of sequence, run and segment: run, span, range
+        out[at + 2 * depth + 1] = size
+    at = at + 6
+    for tag, values, size in ((0x08, starts, parts[0]), (0x10, ends, parts[1]), (0x10, versions, parts[2])):
+        _put(out, at, tag, values, size)
+        at = at + size
+    return out.tobytes()
+
+
+def _sizes(values: Numbers, *, optional: bool = False) -> Offsets:
+    """Bytes of each number as a field: one for the tag and one per seven bits; none for an optional zero."""
+    sizes = np.full(len(values), 2, np.int64)
+    for bits in range(7, 64, 7):
+        sizes += values >= np.uint64(1 << bits)
+    return np.where(values == 0, 0, sizes) if optional else sizes
+
+
+def _put(out: npt.NDArray[np.uint8], at: Offsets, tag: int, values: Numbers, sizes: Offsets) -> None:
+    """Write tag and varint of every number that has a size."""
+    out[at[sizes > 0]] = tag
+    for number in range(1, int(sizes.max(initial=0))):
+        here = sizes > number
+        group = ((values[here] >> np.uint64(7 * (number - 1))) & np.uint64(0x7F)).astype(np.uint8)
+        goes_on = (sizes[here] > number + 1).astype(np.uint8) << 7
+        out[at[here] + number] = group | goes_on
+
+
+# -------------------------------------------------------------------------------------------------------------- decode
+def decode_versions(data: bytes, path: str, expected_rows: int | None = None) -> VersionSequence:
+    """The sequence in ``data``; :class:`CorruptTable` for anything else, or for another count than expected."""
+    shell = decode_message(rows_pb2.VersionSequenceShell, data, path, "the row versions")
+    messages: list[bytes] = list(shell.runs)
+    try:
+        counts, versions = _decode_runs(messages, path)
+    except ValueError as error:
+        raise CorruptTable(path, (f"row versions: {error}",)) from error
+    rows = sum(counts)
+    if rows > _ROWS_MAX if expected_rows is None else rows != expected_rows:
+        limit = f"at most {_ROWS_MAX}" if expected_rows is None else str(expected_rows)
+        raise CorruptTable(path, (f"there are {rows} row versions for {limit} rows",))
+    return VersionSequence(np.array(counts, np.int64).tobytes(), versions.tobytes(), bytes(data))
+
+
+def _decode_runs(messages: list[bytes], path: str) -> tuple[list[int], Numbers]:
+    """The number of rows (as Python numbers: hostile bytes may say 2**64) and the version of each run."""
+    buffer, begins, ends = as_buffer(messages)
+    runs = scan(buffer, begins, ends, numbers=(_VERSION,), spans=(_SPAN,))
+    if runs.bad.any():
+        raise ValueError("a run can't be decoded")
+    spans = runs.spans[_SPAN]
+    segments = scan(buffer, spans.starts, spans.ends, spans=(_RANGE,))
+    inner = segments.spans[_RANGE]
+    ranges = scan(buffer, inner.starts, inner.ends, numbers=(_START, _END))
+    is_plain = np.zeros(len(messages), np.bool_)
+    counts = np.zeros(len(messages), np.uint64)
+    if _is_one_each(spans.rows, len(messages)) and not segments.bad.any() and not ranges.bad.any():
+        rows = spans.rows[inner.rows]
+        alone = (inner.ends == spans.ends[inner.rows]) & (np.bincount(rows, minlength=len(messages))[rows] == 1)
+        start, end = ranges.numbers[_START], ranges.numbers[_END]
+        plain = alone & (start <= end)
+        is_plain[rows[plain]] = True
+        counts[rows[plain]] = (end - start)[plain]
+    slow = np.flatnonzero(~is_plain).tolist()
+    numbers = counts.tolist()
+    for row in slow:
+        numbers[row] = _count_of(messages[row], path)
+    return numbers, runs.numbers[_VERSION]
+
+
+def _is_one_each(rows: Offsets, count: int) -> bool:
+    return len(rows) == count and bool(np.all(np.bincount(rows, minlength=count) == 1))
+
+
+def _count_of(message: bytes, path: str) -> int:
+    run: Any = decode_message(rows_pb2.VersionRun, message, path, "a run of versions")
+    return segment_from_proto(run.span).count

@@ -1,0 +1,258 @@
+"""A table's schema: a flat tuple of nodes with ids, seen as a tree and as an Arrow schema (fact sheet §2.6-2.8).
+
+A column is known by its id for life; names may change. Data files list the ids of what they hold, so nearly all
+questions about a schema are questions about ids: which node is it, what lies below it, what is left when only some are
+wanted. The tree is indexed once per value and kept beside it. The neighbours do the details:
+
+- ``field.py``: one node and its message;  ``logical_types.py``: type names;  ``arrow_schema.py``: Arrow both ways
+- ``file_layout.py``: which nodes are columns of a data file, and what a file version can't hold
+- ``schema_match.py``: whether data fit the table, in Lance's words
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from tablewright.errors import CorruptTable, InvalidRequest
+from tablewright.format import file_layout, schema_match
+from tablewright.format.arrow_schema import arrow_schema_of, checked_metadata, fields_of_arrow
+from tablewright.format.field import TOP_LEVEL, Field, children_by_parent, field_from_proto, field_to_proto
+from tablewright.format.field_path import format_path, parse_path
+from tablewright.format.logical_types import MAP, STRUCT, fixed_list_of_structs, is_list
+
+__all__ = [
+    "Field",
+    "Schema",
+    "check_file_version",
+    "file_columns",
+    "problems_of_schema",
+    "schema_differences",
+    "schema_from_proto",
+    "schema_to_proto",
+]
+
+_DEPTH_MAX = 64
+_NAMES_SHOWN = 40
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What follows from the nodes, computed when first asked for."""
+
+    by_id: dict[int, Field]
+    children: dict[int, tuple[Field, ...]]
+    columns: dict[str, Field]
+    arrow: pa.Schema | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """All nodes of a table, depth first, parents before children; and the Arrow schema metadata.
+
+    >>> schema = Schema.from_arrow(pa.schema({"id": pa.int64(), "at": pa.struct({"x": pa.float32()})}))
+    >>> [(node.id, node.parent_id, node.name, node.logical_type) for node in schema.fields]
+    [(0, -1, 'id', 'int64'), (1, -1, 'at', 'struct'), (2, 1, 'x', 'float')]
+    >>> schema.resolve("at.x").id, schema.max_field_id
+    (2, 2)
+    """
+
+    fields: tuple[Field, ...] = ()
+    metadata: Mapping[str, bytes] = field(default_factory=dict)
+    _facts: _Facts | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.fields, dict(self.metadata))
+
+    # ------------------------------------------------------------------------------------------------- Arrow
+    @classmethod
+    def from_arrow(cls, schema: pa.Schema, first_id: int = 0) -> Schema:
+        """The nodes of an Arrow schema, ids depth first from ``first_id`` on; :class:`InvalidRequest` if impossible."""
+        return cls(
+            fields=fields_of_arrow(schema, first_id), metadata=checked_metadata(schema.metadata, "Schema metadata")
+        )
+
+    def to_arrow(self) -> pa.Schema:
+        """The schema that readers see, as Lance would show it. A type that we do not know raises UnsupportedFeature."""
+        facts = self._index()
+        if facts.arrow is None:
+            facts.arrow = arrow_schema_of(self.top_level, facts.children, self.metadata)
+        return facts.arrow
+
+    def arrow_field(self, field_id: int) -> pa.Field:
+        """One node with all below it, as an Arrow field."""
+        return arrow_schema_of((self.by_id(field_id),), self._index().children, {}).field(0)
+
+    # -------------------------------------------------------------------------------------------------- tree
+    @property
+    def top_level(self) -> tuple[Field, ...]:
+        """The columns."""
+        return self._index().children[TOP_LEVEL]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(node.name for node in self.top_level)
+
+    @property
+    def max_field_id(self) -> int:
+        """The highest id of any node; -1 when there is none."""
+        return max((node.id for node in self.fields), default=-1)
+
+    def has(self, field_id: int) -> bool:
+        """Whether a node has this id."""
+        return field_id in self._index().by_id
+
+    def by_id(self, field_id: int) -> Field:
+        """The node of an id; ``KeyError`` if there is none."""
+        return self._index().by_id[field_id]
+
+    def children(self, field_id: int) -> tuple[Field, ...]:
+        """The nodes right below one."""
+        return self._index().children.get(field_id, ())
+
+    def descendants(self, field_id: int) -> tuple[int, ...]:
+        """The id itself and those of all nodes below it, depth first."""
+        found, waiting = [], [self.by_id(field_id)]
+        while waiting:
+            node = waiting.pop()
+            found.append(node.id)
+            waiting.extend(reversed(self.children(node.id)))
+        return tuple(found)
+
+    def ancestors(self, field_id: int) -> tuple[int, ...]:
+        """The ids above one, the column first, itself left out."""
+        above = []
+        parent = self.by_id(field_id).parent_id
+        while parent != TOP_LEVEL:
+            above.append(parent)
+            parent = self.by_id(parent).parent_id
+        return tuple(reversed(above))
+
+    def path(self, field_id: int) -> str:
+        """The dotted name that :meth:`resolve` finds again; parts that need it are in backticks."""
+        return format_path(self.by_id(at).name for at in (*self.ancestors(field_id), field_id))
+
+    def resolve(self, path: str) -> Field:
+        """The node of an exact dotted path; a part may be `` `in backticks` ``. InvalidRequest lists the columns."""
+        columns = self._index().columns
+        first, *rest = (path,) if path in columns else parse_path(path)
+        found = columns.get(first)
+        for part in rest:
+            below = self.children(found.id) if found is not None else ()
+            found = next((node for node in below if node.name == part), None)
+        if found is None:
+            shown = ", ".join(self.names[:_NAMES_SHOWN]) + (", …" if len(self.names) > _NAMES_SHOWN else "")
+            raise InvalidRequest(f"No field named {path}. Columns are: {shown or 'none'}.")
+        return found
+
+    def project_ids(self, ids: Iterable[int]) -> Schema:
+        """Only the named nodes and what is above them, in the schema's order; unknown ids are ignored.
+
+        A node none of whose descendants is named brings all of them: the id of a struct alone means the whole struct,
+        together with one member's id it means the struct with that member. A map always keeps its key and its value.
+        """
+        wanted = {field_id for field_id in ids if self.has(field_id)}
+        kept = {above for field_id in wanted for above in self.ancestors(field_id)}
+        for field_id in wanted - kept:
+            kept.update(self.descendants(field_id))
+        for entries in [self.children(at)[0] for at in kept if self.by_id(at).logical_type == MAP]:
+            for side in self.children(entries.id):
+                kept.update(() if side.id in kept else self.descendants(side.id))
+        return Schema(fields=tuple(node for node in self.fields if node.id in kept), metadata=self.metadata)
+
+    def _index(self) -> _Facts:
+        facts = self._facts
+        if facts is None:
+            children = children_by_parent(self.fields)
+            columns = {node.name: node for node in reversed(children[TOP_LEVEL])}
+            facts = _Facts({node.id: node for node in self.fields}, children, columns)
+            object.__setattr__(self, "_facts", facts)
+        return facts
+
+
+def _rebuild(fields: tuple[Field, ...], metadata: dict[str, bytes]) -> Schema:
+    return Schema(fields=fields, metadata=metadata)
+
+
+# -------------------------------------------------------------------------------------------------------- messages
+def schema_to_proto(schema: Schema) -> list[Any]:
+    """The Field messages of a schema, in order; its metadata go beside them."""
+    return [field_to_proto(node) for node in schema.fields]
+
+
+def schema_from_proto(fields: Iterable[Any], metadata: Mapping[str, bytes], path: str) -> Schema:
+    """The schema of Field messages. A broken tree is :class:`CorruptTable`; nodes out of order are put in order.
+
+    Unknown logical types are let through: they matter only to those who ask for that column.
+    """
+    nodes = tuple(field_from_proto(message) for message in fields)
+    schema = Schema(fields=nodes, metadata=dict(metadata))
+    problems = problems_of_schema(schema)
+    if problems:
+        raise CorruptTable(path, problems)
+    order = [field_id for column in schema.top_level for field_id in schema.descendants(column.id)]
+    if order == [node.id for node in nodes]:
+        return schema
+    return Schema(fields=tuple(schema.by_id(field_id) for field_id in order), metadata=schema.metadata)
+
+
+def problems_of_schema(schema: Schema) -> tuple[str, ...]:
+    """Every broken invariant of the tree: ids, parents, depth, and numbers of children."""
+    problems: list[str] = []
+    depths: dict[int, int] = {TOP_LEVEL: 0}
+    for node in schema.fields:
+        if node.id < 0:
+            problems.append(f"field `{node.name}` has the id {node.id}")
+        elif node.id in depths:
+            problems.append(f"field id {node.id} is used twice")
+        if node.parent_id not in depths:
+            problems.append(f"field `{node.name}` ({node.id}) comes before its parent {node.parent_id}")
+        elif depths[node.parent_id] >= _DEPTH_MAX:
+            problems.append(f"field `{node.name}` ({node.id}) is nested deeper than {_DEPTH_MAX} levels")
+        depths.setdefault(node.id, depths.get(node.parent_id, 0) + 1)
+    if problems:
+        return tuple(problems)
+    if len(set(schema.names)) < len(schema.names):
+        problems.append("two columns have the same name")
+    return (*problems, *(text for node in schema.fields for text in _problems_below(schema, node)))
+
+
+def _problems_below(schema: Schema, node: Field) -> Iterable[str]:
+    below = schema.children(node.id)
+    if (is_list(node.logical_type) or fixed_list_of_structs(node.logical_type)) and len(below) != 1:
+        yield f"field `{node.name}` ({node.id}) of type {node.logical_type} has {len(below)} children instead of one"
+    if node.logical_type == MAP:
+        entries = schema.children(below[0].id) if len(below) == 1 and below[0].logical_type == STRUCT else ()
+        if len(entries) != 2:
+            yield f"field `{node.name}` ({node.id}) of type map has no entries with a key and a value"
+
+
+# ---------------------------------------------------------------------------------------------- files and new data
+def file_columns(schema: Schema, version: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """``fields`` and ``column_indices`` of a new data file with all of ``schema`` (§2.8); ``version`` "2.0" to "2.3".
+
+    >>> schema = Schema.from_arrow(pa.schema({"at": pa.struct({"x": pa.float32()}), "id": pa.int64()}))
+    >>> file_columns(schema, "2.0"), file_columns(schema, "2.2")
+    (((0, 1, 2), (0, 1, 2)), ((1, 2), (0, 1)))
+    """
+    fields = file_layout.file_fields(schema.fields, version)
+    return fields, tuple(range(len(fields)))
+
+
+def check_file_version(schema: Schema, version: str) -> tuple[str, ...]:
+    """Why data files of this version can't hold ``schema``, one sentence per column; empty if they can."""
+    return file_layout.problems_for_version(schema.fields, version)
+
+
+def schema_differences(expected: Schema | pa.Schema, actual: pa.Schema) -> tuple[str, ...]:
+    """Why rows of ``actual`` can't be appended to a table of ``expected``; empty if they can. See ``schema_match.py``.
+
+    >>> schema_differences(pa.schema({"id": pa.int64(), "note": pa.string()}), pa.schema({"id": pa.int32()}))
+    ('`id` should have type int64 but type was int32',)
+    """
+    table = expected if isinstance(expected, Schema) else Schema.from_arrow(expected)
+    return schema_match.differences(table.fields, Schema.from_arrow(actual).fields)

@@ -1,0 +1,131 @@
+"""The files of a version, read and written: manifest, transaction, deletion vectors, hint (fact sheet §1 to §4).
+
+Each function does one thing with one file. A manifest is fetched whole, in one request: its index and transaction
+sections lie at the front and are needed too. Deletion files never change and their names are random, so their contents
+are kept in a cache that all tables of the process share; stores that exist for tests or in memory only are not cached.
+"""
+
+from __future__ import annotations
+
+from tablewright.errors import CorruptTable, TablewrightError
+from tablewright.format.deletion_vector import DeletionVector, decode_deletion_vector, encode_deletion_vector
+from tablewright.format.envelope import ManifestFile, decode_manifest_file
+from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment
+from tablewright.format.naming import (
+    HINT_PATH,
+    deletion_path,
+    encode_hint,
+    transaction_file_path,
+    transaction_name,
+)
+from tablewright.format.transaction import Transaction, decode_transaction, encode_transaction
+from tablewright.snapshot.cache import ByteCache
+from tablewright.snapshot.locate import VersionEntry, uses_hint
+from tablewright.storage.address import join_uri
+from tablewright.storage.base import ObjectNotFound, Store
+
+__all__ = [
+    "read_deletion_vector",
+    "read_manifest",
+    "read_transaction",
+    "write_deletion_vector",
+    "write_hint",
+    "write_transaction",
+]
+
+_CACHE_BYTES_MAX = 256 * 1024 * 1024
+_ENTRY_OVERHEAD_BYTES = 500
+
+_vectors = ByteCache[DeletionVector](_CACHE_BYTES_MAX)
+
+
+# -------------------------------------------------------------------------------------------------------- versions
+def read_manifest(store: Store, entry: VersionEntry) -> ManifestFile:
+    """What the manifest file of a version holds.
+
+    ``ObjectNotFound`` if it is gone, :class:`CorruptTable` if it is damaged, :class:`UnsupportedFeature` if it needs a
+    reader that knows more.
+    """
+    return decode_manifest_file(store.get(entry.path), join_uri(store.location.uri, entry.path))
+
+
+def read_transaction(store: Store, file: ManifestFile) -> Transaction | None:
+    """The commit that made a version: the inline one, else its own file; ``None`` if there is neither.
+
+    An inline transaction that can't be read is no reason to give up while the file can (pylance does give up here).
+    """
+    if file.transaction is not None:
+        return file.transaction
+    name = file.manifest.transaction_file
+    if name:
+        path = transaction_file_path(name)
+        try:
+            return decode_transaction(store.get(path), join_uri(store.location.uri, path))
+        except ObjectNotFound:
+            pass
+    if file.transaction_error is not None:
+        raise CorruptTable(file.path, (f"the inline transaction can't be read: {file.transaction_error}",))
+    return None
+
+
+def write_transaction(store: Store, transaction: Transaction) -> str:
+    """Write the transaction's own file. Returns its name, for ``Manifest.transaction_file``."""
+    name = transaction_name(transaction.read_version, transaction.uuid)
+    store.put(transaction_file_path(name), encode_transaction(transaction))
+    return name
+
+
+def write_hint(store: Store, version: int) -> None:
+    """Tell the next writer where to look first. Advice only, so a failure is nobody's business."""
+    if not uses_hint(store):
+        return
+    try:
+        store.put(HINT_PATH, encode_hint(version))
+    except TablewrightError:
+        return
+
+
+# ------------------------------------------------------------------------------------------------------- deletions
+def read_deletion_vector(store: Store, fragment: Fragment) -> DeletionVector:
+    """The deleted offsets of a fragment that has a deletion file, which lies in ``store``."""
+    deletion = fragment.deletion
+    if deletion is None:
+        return DeletionVector()
+    path = deletion_path(fragment.id, deletion)
+    where = join_uri(store.location.uri, path)
+
+    def load() -> tuple[DeletionVector, int]:
+        try:
+            data = store.get(path)
+        except ObjectNotFound:
+            raise CorruptTable(where, ("the deletion file is missing",)) from None
+        return decode_deletion_vector(data, deletion.file_type, where), len(data) + _ENTRY_OVERHEAD_BYTES
+
+    vector = _vectors.get(where, load) if _is_cached(store, path) else load()[0]
+    # Zero stands for "not counted" in what old releases wrote.
+    problems = vector.problems(fragment.physical_rows, deletion.num_deleted_rows or None)
+    if problems and fragment.physical_rows:
+        raise CorruptTable(where, problems)
+    return vector
+
+
+def write_deletion_vector(
+    store: Store,
+    fragment_id: int,
+    vector: DeletionVector,
+    read_version: int,
+    file_id: int,
+    file_type: DeletionFileType,
+) -> DeletionFile:
+    """Write a deletion file under a name nobody else uses (``file_id`` is random). Returns what a fragment keeps."""
+    deletion = DeletionFile(file_type=file_type, read_version=read_version, id=file_id, num_deleted_rows=len(vector))
+    path = deletion_path(fragment_id, deletion)
+    data = encode_deletion_vector(vector, file_type)
+    store.put(path, data)
+    if _is_cached(store, path):
+        _vectors.put(join_uri(store.location.uri, path), vector, len(data) + _ENTRY_OVERHEAD_BYTES)
+    return deletion
+
+
+def _is_cached(store: Store, path: str) -> bool:
+    return store.codec_location(path) is not None

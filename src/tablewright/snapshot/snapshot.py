@@ -1,0 +1,217 @@
+"""A snapshot: one immutable version of a table, the input of every plan.
+
+It holds the decoded manifest and loads the rest when somebody asks: deletion vectors, row ids, the stores of base
+paths. What was loaded stays with the snapshot. Threads may share one: a value may be loaded twice, but never differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tablewright.errors import CorruptTable, TableNotFound, VersionNotFound
+from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.envelope import ManifestFile
+from tablewright.format.fragment import DataFile, Fragment, FragmentList
+from tablewright.format.index import IndexMetadata
+from tablewright.format.manifest import BasePath, Manifest
+from tablewright.format.naming import data_path, deletion_path, index_dir
+from tablewright.format.row_ids import RowIdSequence, decode_row_ids
+from tablewright.format.schema import Schema
+from tablewright.snapshot.files import read_deletion_vector, read_manifest
+from tablewright.snapshot.locate import VersionEntry, find_version, latest_version, list_versions
+from tablewright.snapshot.refs import branch_world, main_world, read_tag
+from tablewright.storage.base import Location, ObjectNotFound, Store
+from tablewright.storage.subtree import related_store
+from tablewright.world import World
+
+__all__ = ["Snapshot", "open_snapshot"]
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Snapshot:
+    """One version of a table. ``world.store`` is the root of the table (or of the branch) itself."""
+
+    world: World
+    entry: VersionEntry
+    file: ManifestFile
+    _vectors: dict[tuple[int | None, str], DeletionVector] = field(default_factory=dict, init=False, repr=False)
+    _row_ids: dict[int, tuple[bytes, RowIdSequence]] = field(default_factory=dict, init=False, repr=False)
+    _stores: dict[int, Store] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def manifest(self) -> Manifest:
+        """All that the version consists of."""
+        return self.file.manifest
+
+    @property
+    def version(self) -> int:
+        """The version's number."""
+        return self.file.manifest.version
+
+    @property
+    def schema(self) -> Schema:
+        """The schema with its field ids."""
+        return self.file.manifest.schema
+
+    @property
+    def fragments(self) -> FragmentList:
+        """The fragments, decoded when looked at."""
+        return self.file.manifest.fragments
+
+    @property
+    def branch(self) -> str | None:
+        """The branch that this version is on; ``None`` for main."""
+        return self.file.manifest.branch
+
+    @property
+    def location(self) -> Location:
+        """Where the table (or branch) is."""
+        return self.world.store.location
+
+    # --------------------------------------------------------------------------------------------- what is loaded
+
+    def deletion_vector(self, fragment: Fragment) -> DeletionVector | None:
+        """Which rows of a fragment are deleted; ``None`` if it has no deletion file."""
+        deletion = fragment.deletion
+        if deletion is None:
+            return None
+        key = (deletion.base_id, deletion_path(fragment.id, deletion))
+        vector = self._vectors.get(key)
+        if vector is None:
+            vector = self._vectors.setdefault(key, read_deletion_vector(self.store_of(deletion.base_id), fragment))
+        return vector
+
+    def row_ids(self, fragment: Fragment) -> RowIdSequence | None:
+        """The stable row ids of a fragment's physical rows; ``None`` if the table has none."""
+        data = fragment.row_ids
+        if data is None:
+            return None
+        known = self._row_ids.get(fragment.id)
+        if known is None or known[0] != data:
+            known = self._row_ids[fragment.id] = (data, decode_row_ids(data, self.file.path, fragment.physical_rows))
+        return known[1]
+
+    # ------------------------------------------------------------------------------------------- where files are
+
+    def store_of(self, base_id: int | None) -> Store:
+        """The store that files with this ``base_id`` are in: the table's own, or that of a base path."""
+        if base_id is None:
+            return self.world.store
+        store = self._stores.get(base_id)
+        if store is None:
+            store = self._stores.setdefault(base_id, related_store(self.world.store, self._base(base_id).path))
+        return store
+
+    def data_place(self, file: DataFile) -> tuple[Store, str]:
+        """Store and path of a data file. Below a base path that is no table of its own there is no ``data/``."""
+        if file.base_id is None or self._base(file.base_id).is_dataset_root:
+            return self.store_of(file.base_id), data_path(file.path)
+        return self.store_of(file.base_id), file.path
+
+    def index_place(self, index: IndexMetadata) -> tuple[Store, str]:
+        """Store and directory of an index's files."""
+        if index.base_id is None or self._base(index.base_id).is_dataset_root:
+            return self.store_of(index.base_id), index_dir(index.uuid)
+        return self.store_of(index.base_id), str(index.uuid)
+
+    def _base(self, base_id: int) -> BasePath:
+        try:
+            return self.manifest.base_path(base_id)
+        except KeyError:
+            raise CorruptTable(self.file.path, (f"files name the base path {base_id}, which is not listed",)) from None
+
+
+def open_snapshot(
+    world: World, version: int | None = None, *, asof_ns: int | None = None, tag: str | None = None
+) -> Snapshot:
+    """Open the latest version, or the one of a number, a tag, or a time.
+
+    ``asof_ns`` (nanoseconds since the epoch) opens the highest version that was committed before it. A tag may name a
+    version on a branch: the snapshot's world is then the branch's.
+    """
+    if tag is not None:
+        return _open_tag(world, tag)
+    if asof_ns is not None:
+        return _open_asof(world, asof_ns)
+    if version is not None:
+        return _open_version(world, version)
+    return _open_latest(world)
+
+
+def _open_latest(world: World) -> Snapshot:
+    for attempt in range(_ATTEMPTS):
+        entry = latest_version(world.store)
+        if entry is None:
+            break
+        try:
+            return _open_entry(world, entry)
+        except ObjectNotFound:
+            # Newer versions came and cleanup took this one between listing and reading.
+            if attempt == _ATTEMPTS - 1:
+                raise CorruptTable(entry.path, ("it is listed but can't be read",)) from None
+    raise TableNotFound(world.store.location.uri)
+
+
+def _open_version(world: World, version: int) -> Snapshot:
+    entry = find_version(world.store, version)
+    try:
+        if entry is not None:
+            return _open_entry(world, entry)
+    except ObjectNotFound:
+        pass
+    raise _missing_version(world, version)
+
+
+def _open_asof(world: World, asof_ns: int) -> Snapshot:
+    entries = list_versions(world.store)
+    if not entries:
+        raise TableNotFound(world.store.location.uri)
+    for entry in reversed(entries):
+        try:
+            snapshot = _open_entry(world, entry)
+        except ObjectNotFound:
+            continue
+        # Commit times count in whole microseconds, as in the list of versions that people read them from.
+        if snapshot.manifest.timestamp_ns // 1000 * 1000 < asof_ns:
+            return snapshot
+    seconds = asof_ns / 1e9
+    raise VersionNotFound(
+        world.store.location.uri,
+        f"A version as of {seconds:.6f} s since the epoch",
+        f"That is earlier than the first version of this dataset, which is {entries[0].version}.",
+    )
+
+
+def _open_tag(world: World, name: str) -> Snapshot:
+    try:
+        found = read_tag(world.store, name)
+    except VersionNotFound:
+        branch = _open_latest(world).branch  # a branch keeps no tags of its own: they are in its table's root
+        if branch is None:
+            raise
+        world = main_world(world, branch)
+        found = read_tag(world.store, name)
+    if found.branch is not None:
+        world = branch_world(world, found.branch)
+    return _open_version(world, found.version)
+
+
+def _open_entry(world: World, entry: VersionEntry) -> Snapshot:
+    return Snapshot(world=world, entry=entry, file=read_manifest(world.store, entry))
+
+
+def _missing_version(world: World, version: int) -> TableNotFound | VersionNotFound:
+    uri = world.store.location.uri
+    numbers = [entry.version for entry in list_versions(world.store)]
+    if not numbers:
+        return TableNotFound(uri)
+    if 0 < version < numbers[0]:
+        hint = f"It was cleaned up: the oldest version is {numbers[0]}, the latest {numbers[-1]}."
+    elif version > numbers[-1]:
+        hint = f"The latest version is {numbers[-1]}."
+    else:
+        near = ", ".join(map(str, numbers if len(numbers) <= 10 else [*numbers[:5], "…", *numbers[-5:]]))
+        hint = f"It may have been cleaned up. There are versions {near}."
+    return VersionNotFound(uri, f"Version {version}", hint)

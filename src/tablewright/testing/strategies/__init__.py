@@ -1,0 +1,35 @@
+"""Hypothesis strategies for the values of ``tablewright.format``: any sound value, not only those we would write.
+
+The only place that imports Hypothesis. Every value keeps the rules that ``problems_of_...`` checks, so an encoder
+takes it; unknown fields are drawn at every level that keeps them.
+"""
+
+from tablewright.testing.strategies.commits import OPERATION_NAMES, operations, transactions
+from tablewright.testing.strategies.tables import (
+    base_paths,
+    bitmaps,
+    data_files,
+    deletion_files,
+    fragments,
+    indices,
+    manifests,
+    schemas,
+    texts,
+    unknown_fields,
+)
+
+__all__ = [
+    "OPERATION_NAMES",
+    "base_paths",
+    "bitmaps",
+    "data_files",
+    "deletion_files",
+    "fragments",
+    "indices",
+    "manifests",
+    "operations",
+    "schemas",
+    "texts",
+    "transactions",
+    "unknown_fields",
+]

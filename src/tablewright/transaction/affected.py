@@ -1,0 +1,57 @@
+"""Affected rows: which rows a delete, update or merge touches, as offsets per fragment.
+
+They travel with every transaction that we build, also from Spark tasks, and make row-level rebase possible: a
+transaction without them conflicts with anything that touches its fragments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyroaring import BitMap64, FrozenBitMap
+
+__all__ = ["AffectedRows"]
+
+
+@dataclass(frozen=True, slots=True)
+class AffectedRows:
+    """Offsets of touched rows per fragment id.
+
+    >>> AffectedRows.of_addresses([3, (7 << 32) | 1, (7 << 32) | 2]).offsets[7]
+    FrozenBitMap([1, 2])
+    """
+
+    offsets: Mapping[int, FrozenBitMap] = field(default_factory=dict)
+
+    @classmethod
+    def of_addresses(
+        cls, addresses: Iterable[int] | NDArray[np.uint64] | pa.Array | pa.ChunkedArray | BitMap64
+    ) -> AffectedRows:
+        """From row addresses ``(fragment << 32) | offset``, in any order."""
+        if isinstance(addresses, pa.Array | pa.ChunkedArray):
+            values = (
+                addresses.to_numpy(zero_copy_only=False) if isinstance(addresses, pa.Array) else addresses.to_numpy()
+            )
+        elif isinstance(addresses, np.ndarray):
+            values = addresses
+        else:
+            values = np.fromiter(addresses, np.uint64)
+        ordered = np.unique(values.astype(np.uint64, copy=False))
+        owners = (ordered >> np.uint64(32)).astype(np.int64)
+        fragments, starts = np.unique(owners, return_index=True)
+        parts = np.split((ordered & np.uint64(0xFFFFFFFF)).astype(np.uint32), starts[1:]) if len(ordered) else []
+        return cls({int(id): FrozenBitMap(part) for id, part in zip(fragments, parts, strict=True)})
+
+    def union(self, other: AffectedRows) -> AffectedRows:
+        """Rows that either touches: how the results of several tasks become one."""
+        merged = dict(self.offsets)
+        for fragment, offsets in other.offsets.items():
+            merged[fragment] = merged.get(fragment, FrozenBitMap()) | offsets
+        return AffectedRows(merged)
+
+    def __len__(self) -> int:
+        return sum(len(offsets) for offsets in self.offsets.values())

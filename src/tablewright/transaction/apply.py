@@ -1,0 +1,383 @@
+"""State moves by a fold: manifest + transaction → the next manifest (fact sheet §3, §5.2, §7.3).
+
+One function per kind of operation. This is the only place that gives out fragment ids, row ids and version runs, and
+the only one that changes index coverage. It is pure: a restore gets the manifest it goes back to as an argument.
+
+1. the operation's own function changes fragments, schema, indices, maps;
+2. new fragments get ids above the highest ever used, and row lineage on tables with stable row ids;
+3. data files that hold no live column any more leave the fragments that changed;
+4. version, time and the transaction's name are set. Feature flags are derived when the manifest is encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyroaring import BitMap
+
+from tablewright._version import __version__
+from tablewright.errors import InvalidRequest, UnsupportedFeature
+from tablewright.format.fragment import TOMBSTONE, DataFile, Fragment, FragmentList
+from tablewright.format.manifest import Manifest, WriterVersion
+from tablewright.format.schema import Field, Schema
+from tablewright.format.transaction import (
+    Append,
+    CreateIndex,
+    DataReplacement,
+    Delete,
+    MapUpdate,
+    Merge,
+    Operation,
+    Overwrite,
+    Project,
+    ReserveFragments,
+    Restore,
+    Rewrite,
+    Transaction,
+    Update,
+    UpdateBases,
+    UpdateConfig,
+    UpdateMode,
+)
+from tablewright.transaction import coverage
+from tablewright.transaction.lineage import moved_rows, with_lineage, with_updated_rows, without_lineage
+
+__all__ = ["WRITER", "Creation", "apply"]
+
+WRITER = WriterVersion(library="tablewright", version=__version__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creation:
+    """Choices that can be made only when a table is created."""
+
+    stable_row_ids: bool = False
+    data_storage_version: str = "2.2"
+    config: Mapping[str, str] | None = None
+
+
+def apply(
+    manifest: Manifest | None,
+    transaction: Transaction,
+    *,
+    timestamp_ns: int,
+    transaction_file: str,
+    creation: Creation | None = None,
+    restored: Manifest | None = None,
+) -> Manifest:
+    """The manifest that follows ``manifest`` (``None``: there is no table yet) when ``transaction`` is committed."""
+    operation = transaction.operation
+    if manifest is None:
+        after = _create(operation, creation or Creation())
+    elif isinstance(operation, Restore):
+        after = _restore(manifest, operation, restored)
+    else:
+        after = _changed(manifest, operation)
+    marked = after.max_allocated_field_id
+    return replace(
+        after,
+        version=1 if manifest is None else manifest.version + 1,
+        max_allocated_field_id=None if marked is None else max(marked, after.schema.max_field_id),
+        timestamp_ns=timestamp_ns,
+        transaction_file=transaction_file,
+        writer=WRITER,
+    )
+
+
+def _changed(manifest: Manifest, operation: Operation) -> Manifest:
+    match operation:
+        case Append():
+            return _with_new_fragments(manifest, operation.fragments)
+        case Delete():
+            return _delete(manifest, operation)
+        case Update():
+            return _update(manifest, operation)
+        case Overwrite():
+            return _overwrite(manifest, operation)
+        case CreateIndex():
+            removed = {index.uuid for index in operation.removed_indices}
+            kept = tuple(index for index in manifest.indices if index.uuid not in removed)
+            return replace(manifest, indices=kept + operation.new_indices)
+        case Rewrite():
+            return _rewrite(manifest, operation)
+        case Merge():
+            return _merge(manifest, operation)
+        case Project():
+            return _project(manifest, operation)
+        case ReserveFragments():
+            return replace(manifest, max_fragment_id=_highest(manifest) + operation.num_fragments)
+        case UpdateConfig():
+            return _update_config(manifest, operation)
+        case DataReplacement():
+            return _replace_data(manifest, operation)
+        case UpdateBases():
+            return replace(manifest, base_paths=manifest.base_paths + operation.new_bases)
+        case _:
+            raise UnsupportedFeature(f"This release does not write {type(operation).__name__} transactions.")
+
+
+# ---- ids and lineage -------------------------------------------------------------------------------------------
+
+
+def _highest(manifest: Manifest) -> int:
+    """The highest fragment id ever used, -1 for none."""
+    return -1 if manifest.max_fragment_id is None else manifest.max_fragment_id
+
+
+def _numbered(fragments: Sequence[Fragment], first: int) -> tuple[Fragment, ...]:
+    return tuple(replace(fragment, id=first + position) for position, fragment in enumerate(fragments))
+
+
+def _new_fragments(
+    manifest: Manifest, fragments: Sequence[Fragment], sources: Sequence[Fragment] = ()
+) -> tuple[Manifest, tuple[Fragment, ...]]:
+    """Give new fragments their ids and lineage; the manifest comes back with its high-water marks moved."""
+    if not fragments:
+        return manifest, ()
+    first = _highest(manifest) + 1
+    numbered = _numbered(fragments, first)
+    next_row_id = manifest.next_row_id
+    if manifest.stable_row_ids:
+        numbered, next_row_id = with_lineage(numbered, next_row_id, manifest.version + 1, sources)
+    else:
+        numbered = tuple(without_lineage(fragment) for fragment in numbered)
+    marked = replace(manifest, max_fragment_id=first + len(fragments) - 1, next_row_id=next_row_id)
+    return marked, numbered
+
+
+def _with_new_fragments(manifest: Manifest, fragments: Sequence[Fragment]) -> Manifest:
+    marked, numbered = _new_fragments(manifest, fragments)
+    return replace(marked, fragments=marked.fragments.appended(numbered))
+
+
+# ---- creation, overwrite, restore --------------------------------------------------------------------------------
+
+
+def _create(operation: Operation, creation: Creation) -> Manifest:
+    if not isinstance(operation, Overwrite):
+        raise InvalidRequest(f"A table can't begin with {type(operation).__name__}: there is no table yet.")
+    empty = Manifest(
+        schema=operation.schema,
+        fragments=FragmentList.of(()),
+        version=0,
+        stable_row_ids=creation.stable_row_ids,
+        data_storage_version=_storage_version(operation.fragments, creation.data_storage_version),
+        config=dict(creation.config or {}),
+    )
+    return _overwrite(empty, operation)
+
+
+def _storage_version(fragments: Sequence[Fragment], default: str) -> str:
+    for fragment in fragments:
+        for file in fragment.files:
+            return f"{file.file_major_version}.{file.file_minor_version}"
+    return default
+
+
+def _overwrite(manifest: Manifest, operation: Overwrite) -> Manifest:
+    emptied = replace(
+        manifest,
+        schema=operation.schema,
+        fragments=FragmentList.of(()),
+        indices=(),
+        config={**manifest.config, **operation.config_upsert_values},
+        base_paths=manifest.base_paths + operation.initial_bases,
+        data_storage_version=_storage_version(operation.fragments, manifest.data_storage_version),
+    )
+    return _with_new_fragments(emptied, operation.fragments)
+
+
+def _restore(manifest: Manifest, operation: Restore, restored: Manifest | None) -> Manifest:
+    if restored is None or restored.version != operation.version:
+        raise InvalidRequest(f"Restore needs the manifest of version {operation.version}.")
+    highest = max(_highest(manifest), _highest(restored))
+    return replace(
+        restored,
+        version=manifest.version,
+        max_fragment_id=highest if highest >= 0 else None,
+        next_row_id=max(manifest.next_row_id, restored.next_row_id),
+        base_paths=manifest.base_paths,
+        branch=manifest.branch,
+    )
+
+
+# ---- changes of fragments ----------------------------------------------------------------------------------------
+
+
+def _current(manifest: Manifest, ids: Iterable[int], operation: Operation) -> dict[int, Fragment]:
+    """The table's own state of these fragments; one that it does not have makes the request invalid."""
+    wanted = tuple(ids)
+    missing = [id for id in wanted if not manifest.fragments.has(id)]
+    if missing:
+        raise InvalidRequest(
+            f"{type(operation).__name__} names fragments {missing}, which version {manifest.version} does not have."
+        )
+    return {id: manifest.fragments.by_id(id) for id in wanted}
+
+
+def _delete(manifest: Manifest, operation: Delete) -> Manifest:
+    updated = _current(manifest, (fragment.id for fragment in operation.updated_fragments), operation)
+    _current(manifest, operation.deleted_fragment_ids, operation)
+    tombstoned = {
+        fragment.id: replace(updated[fragment.id], deletion=fragment.deletion)
+        for fragment in operation.updated_fragments
+    }
+    return replace(manifest, fragments=manifest.fragments.replaced(tombstoned, operation.deleted_fragment_ids))
+
+
+def _update(manifest: Manifest, operation: Update) -> Manifest:
+    in_place = operation.update_mode == UpdateMode.REWRITE_COLUMNS
+    updated_ids = tuple(fragment.id for fragment in operation.updated_fragments)
+    touched = _current(manifest, (*updated_ids, *operation.removed_fragment_ids), operation)
+    version = manifest.version + 1
+    changed: dict[int, Fragment] = {}
+    for fragment in operation.updated_fragments:
+        if not in_place:
+            changed[fragment.id] = replace(touched[fragment.id], deletion=fragment.deletion)
+            continue
+        lineage = touched[fragment.id]
+        fragment = replace(
+            _without_dead_files(fragment),
+            row_ids=lineage.row_ids,
+            created_at=lineage.created_at,
+            last_updated_at=lineage.last_updated_at,
+        )
+        offsets = operation.updated_fragment_offsets.get(fragment.id)
+        if manifest.stable_row_ids and offsets is not None:
+            fragment = with_updated_rows(fragment, BitMap.deserialize(offsets), version)
+        changed[fragment.id] = fragment
+    moved_only = [
+        position
+        for position, fragment in enumerate(operation.new_fragments)
+        if moved_rows(fragment) == fragment.physical_rows
+    ]
+    marked, new = _new_fragments(manifest, operation.new_fragments, tuple(touched.values()))
+    indices = coverage.without_rewritten_columns(marked.indices, operation.fields_modified, updated_ids)
+    if marked.stable_row_ids and not in_place:
+        indices = coverage.extended_to_moved_rows(
+            indices, operation.fields_for_preserving_frag_bitmap, touched, [new[position] for position in moved_only]
+        )
+    fragments = marked.fragments.replaced(changed, operation.removed_fragment_ids).appended(new)
+    return replace(marked, fragments=fragments, indices=indices)
+
+
+def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:
+    old = [fragment.id for group in operation.groups for fragment in group.old_fragments]
+    _current(manifest, old, operation)
+    new = [fragment for group in operation.groups for fragment in group.new_fragments]
+    taken = [fragment.id for fragment in new if manifest.fragments.has(fragment.id) and fragment.id not in set(old)]
+    if taken:
+        raise InvalidRequest(f"Rewrite reuses fragment ids {taken} that are in the table: reserve fragment ids first.")
+    if not manifest.stable_row_ids:
+        new = [without_lineage(fragment) for fragment in new]
+    elif any(fragment.row_ids is None for fragment in new):
+        raise InvalidRequest("Rewrite of a table with stable row ids must carry the row ids of the new fragments.")
+    fragments = manifest.fragments.replaced({}, old).appended(new).sorted_by_id()
+    highest = max([_highest(manifest), *(fragment.id for fragment in new)])
+    return replace(
+        manifest,
+        fragments=fragments,
+        max_fragment_id=highest if highest >= 0 else None,
+        indices=coverage.past_rewrite(manifest.indices, operation, stable_row_ids=manifest.stable_row_ids),
+    )
+
+
+def _replace_data(manifest: Manifest, operation: DataReplacement) -> Manifest:
+    indices, changed = manifest.indices, dict[int, Fragment]()
+    for group in operation.replacements:
+        current = _current(manifest, (group.fragment_id,), operation)[group.fragment_id]
+        fragment = _with_data_file(changed.get(group.fragment_id, current), group.new_file)
+        if manifest.stable_row_ids:
+            fragment = with_updated_rows(fragment, None, manifest.version + 1)
+        changed[group.fragment_id] = fragment
+        indices = coverage.without_rewritten_columns(indices, group.new_file.fields, (group.fragment_id,))
+    return replace(manifest, fragments=manifest.fragments.replaced(changed, ()), indices=indices)
+
+
+def _with_data_file(fragment: Fragment, new_file: DataFile) -> Fragment:
+    """``new_file`` takes the place of the file with the same fields, or joins files that hold none of them."""
+    same = [file for file in fragment.files if file.fields == new_file.fields]
+    if same:
+        files = tuple(new_file if file is same[0] else file for file in fragment.files)
+    elif not frozenset(new_file.fields) & {field for file in fragment.files for field in file.fields}:
+        files = (*fragment.files, new_file)
+    else:
+        raise InvalidRequest(
+            f"The new data file holds fields {list(new_file.fields)}; fragment {fragment.id} has no file with exactly "
+            f"these: {[list(file.fields) for file in fragment.files]}."
+        )
+    return replace(fragment, files=files)
+
+
+# ---- changes of the schema ---------------------------------------------------------------------------------------
+
+
+def _merge(manifest: Manifest, operation: Merge) -> Manifest:
+    highest = max([_highest(manifest), *(fragment.id for fragment in operation.fragments)])
+    return replace(
+        manifest,
+        schema=operation.schema,
+        fragments=FragmentList.of(_without_dead_files(fragment) for fragment in operation.fragments),
+        max_fragment_id=highest if highest >= 0 else None,
+        indices=coverage.of_schema(manifest.indices, operation.schema),
+    )
+
+
+def _project(manifest: Manifest, operation: Project) -> Manifest:
+    alive = {field.id for field in operation.schema.fields}
+    fragments = manifest.fragments
+    if not alive.issuperset(field.id for field in manifest.schema.fields):
+        changed = {f.id: kept for f in fragments if (kept := _without_dead_files(f, alive)) is not f}
+        fragments = fragments.replaced(changed, ())
+    indices = coverage.of_schema(manifest.indices, operation.schema)
+    return replace(manifest, schema=operation.schema, fragments=fragments, indices=indices)
+
+
+def _without_dead_files(fragment: Fragment, alive: set[int] | None = None) -> Fragment:
+    """Drop data files none of whose columns is live; the fragment itself if there are none.
+
+    A fragment keeps at least one file, so that its rows stay countable.
+    """
+    kept = tuple(
+        file
+        for file in fragment.files
+        if any(field != TOMBSTONE and (alive is None or field in alive) for field in file.fields)
+    )
+    return fragment if len(kept) in (0, len(fragment.files)) else replace(fragment, files=kept)
+
+
+# ---- maps ----------------------------------------------------------------------------------------------------------
+
+
+def _changed_texts(values: Mapping[str, str], update: MapUpdate | None) -> dict[str, str]:
+    return dict(values) if update is None else update.applied(values)
+
+
+def _changed_bytes(values: Mapping[str, bytes], update: MapUpdate | None) -> dict[str, bytes]:
+    """Schema and field metadata are bytes in the format, texts in the change; untouched values stay as they are."""
+    if update is None:
+        return dict(values)
+    kept = {} if update.replace else {key: value for key, value in values.items() if key not in update.entries}
+    return kept | {key: value.encode() for key, value in update.entries.items() if value is not None}
+
+
+def _update_config(manifest: Manifest, operation: UpdateConfig) -> Manifest:
+    unknown = set(operation.field_metadata_updates) - {field.id for field in manifest.schema.fields}
+    if unknown:
+        raise InvalidRequest(f"Field ids {sorted(unknown)} do not exist in the schema.")
+
+    def updated(field: Field) -> Field:
+        update = operation.field_metadata_updates.get(field.id)
+        return field if update is None else field.with_metadata(_changed_bytes(field.metadata, update))
+
+    schema = Schema(
+        fields=tuple(updated(field) for field in manifest.schema.fields),
+        metadata=_changed_bytes(manifest.schema.metadata, operation.schema_metadata_updates),
+    )
+    return replace(
+        manifest,
+        schema=schema,
+        config=_changed_texts(manifest.config, operation.config_updates),
+        table_metadata=_changed_texts(manifest.table_metadata, operation.table_metadata_updates),
+    )

@@ -1,0 +1,282 @@
+"""The commit loop: apply, try, learn, rebase, back off (fact sheet §3).
+
+1. Find the newest version. Every version that came after the one we read is looked up in the conflict table, oldest
+   first; each is looked at once.
+2. *Rebase* what can be moved, fail on a true conflict.
+3. Write the transaction file, *apply* the transaction to the newest manifest, and publish the next one.
+4. Lost the name → wait a little, with jitter, and go on at 1 with what is new.
+
+A version in between that carries our own uuid means that an earlier attempt of ours was committed after all: then
+we are done, and nothing is doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from tablewright.errors import CommitConflict, InvalidRequest, TableExists, TablewrightError, VersionNotFound
+from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.envelope import ManifestFile, encode_manifest_file
+from tablewright.format.flags import check_writable
+from tablewright.format.fragment import DeletionFileType
+from tablewright.format.manifest import Manifest
+from tablewright.format.naming import deletion_path, detached_path, manifest_path, transaction_path
+from tablewright.format.transaction import Operation, Overwrite, Restore, Transaction, encode_transaction
+from tablewright.snapshot.files import (
+    read_manifest,
+    read_transaction,
+    write_deletion_vector,
+    write_hint,
+    write_transaction,
+)
+from tablewright.snapshot.locate import VersionEntry, find_version, latest_version, probe_latest
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.transaction.affected import AffectedRows
+from tablewright.transaction.apply import Creation, apply
+from tablewright.transaction.committer import Published, publish
+from tablewright.transaction.conflicts import Outcome, judge
+from tablewright.transaction.rebase import unite_deletions, with_united_deletions
+from tablewright.world import World
+
+__all__ = ["CommitOptions", "Committed", "commit", "commit_detached"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitOptions:
+    """How long to try, and what only a new table needs.
+
+    ``max_retries`` counts lost races; 0 means that any newer version fails an overwrite.
+    """
+
+    max_retries: int = 20
+    timeout_seconds: float = 1800.0
+    v2_manifest_names: bool = True
+    creation: Creation = field(default_factory=Creation)
+
+    def __post_init__(self) -> None:
+        if self.max_retries < 0:
+            raise InvalidRequest(f"max_retries must be non-negative, got {self.max_retries}.")
+        if self.timeout_seconds <= 0:
+            raise InvalidRequest(f"The commit timeout must be positive, got {self.timeout_seconds} s.")
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The new version, and how many times we tried."""
+
+    snapshot: Snapshot
+    attempts: int
+
+
+def commit(
+    world: World,
+    transaction: Transaction,
+    *,
+    base: Snapshot | None,
+    affected: AffectedRows | None = None,
+    options: CommitOptions | None = None,
+) -> Committed:
+    """Commit ``transaction``, which was planned on ``base`` (``None``: the table does not exist yet)."""
+    loop = _Loop(world, transaction, affected, options or CommitOptions(), started=world.clock.monotonic())
+    return loop.create() if base is None else loop.run(base)
+
+
+def _name(operation: Operation) -> str:
+    return type(operation).__name__
+
+
+class _Loop:
+    """One commit under way. Mutable on purpose: it learns versions and moves its transaction past them."""
+
+    def __init__(
+        self,
+        world: World,
+        transaction: Transaction,
+        affected: AffectedRows | None,
+        options: CommitOptions,
+        *,
+        started: float,
+    ) -> None:
+        self.world, self.transaction, self.affected, self.options = world, transaction, affected, options
+        self.started = started
+        self.attempts = 0
+        self.written: list[str] = []
+
+    # -- the two ways in
+
+    def create(self) -> Committed:
+        if latest_version(self.world.store) is not None:
+            raise TableExists(self.world.store.location.uri)
+        created = self._guarded(lambda: self._attempt(None))
+        if created is None:
+            self._discard()
+            raise TableExists(self.world.store.location.uri)
+        return created
+
+    def run(self, base: Snapshot) -> Committed:
+        return self._guarded(lambda: self._until_committed(base))
+
+    def _until_committed(self, base: Snapshot) -> Committed:
+        newest = base
+        while True:
+            newest_or_ours = self._catch_up(newest)
+            if isinstance(newest_or_ours, Committed):
+                return newest_or_ours
+            newest = newest_or_ours
+            committed = self._attempt(newest)
+            if committed is not None:
+                return committed
+            self._back_off(newest.version)
+
+    # -- learning what came in between
+
+    def _catch_up(self, seen: Snapshot) -> Snapshot | Committed:
+        store = self.world.store
+        entry = probe_latest(store, seen.version)
+        if entry.version <= seen.version:
+            return seen
+        if self.options.max_retries == 0 and isinstance(self.transaction.operation, Overwrite):
+            raise self._exhausted(entry.version)
+        to_unite: set[int] = set()
+        their_name = ""
+        for version in range(seen.version + 1, entry.version + 1):
+            at = entry if version == entry.version else find_version(store, version)
+            file, theirs = self._read_version(at, version)
+            if theirs.uuid == self.transaction.uuid:
+                assert at is not None
+                return Committed(Snapshot(world=self.world, entry=at, file=file), self.attempts)
+            verdict = judge(self.transaction.operation, theirs.operation, has_affected_rows=self.affected is not None)
+            if verdict.outcome in (Outcome.RETRY, Outcome.INCOMPATIBLE):
+                raise CommitConflict(
+                    _name(self.transaction.operation),
+                    _name(theirs.operation),
+                    version,
+                    retryable=verdict.outcome == Outcome.RETRY,
+                    fragments=verdict.fragments,
+                    reason=verdict.reason,
+                )
+            if verdict.outcome == Outcome.REBASE:
+                to_unite.update(verdict.fragments)
+                their_name = _name(theirs.operation)
+        newest = Snapshot(world=self.world, entry=entry, file=file)
+        if to_unite:
+            self._unite(newest, to_unite, their_name)
+        return newest
+
+    def _read_version(self, at: VersionEntry | None, version: int) -> tuple[ManifestFile, Transaction]:
+        ours = _name(self.transaction.operation)
+        if at is None:
+            raise CommitConflict(ours, "unknown", version, reason=f"version {version} was removed before we saw it")
+        file = read_manifest(self.world.store, at)
+        theirs = read_transaction(self.world.store, file)
+        if theirs is None:
+            reason = f"Dataset version {version} does not have a transaction file, so nobody can tell what it changed"
+            raise CommitConflict(ours, "unknown", version, reason=reason)
+        return file, theirs
+
+    def _unite(self, newest: Snapshot, fragments: set[int], their_name: str) -> None:
+        assert self.affected is not None
+        theirs: dict[int, DeletionVector] = {}
+        for id in sorted(fragments):
+            vector = newest.deletion_vector(newest.fragments.by_id(id))
+            theirs[id] = DeletionVector.of(()) if vector is None else vector
+        ours = _name(self.transaction.operation)
+        united = unite_deletions(self.affected, theirs, newest.manifest, ours=ours, their_name=their_name)
+        files = {
+            id: write_deletion_vector(
+                self.world.store, id, vector, newest.version, self.world.ids.u64(), DeletionFileType.BITMAP
+            )
+            for id, vector in united.vectors.items()
+        }
+        self.written += [deletion_path(id, file) for id, file in files.items()]
+        self.transaction = with_united_deletions(self.transaction, files, united.emptied, newest.version)
+
+    # -- one try
+
+    def _attempt(self, newest: Snapshot | None) -> Committed | None:
+        """Publish on top of ``newest``. ``None``: another writer took the name."""
+        world = self.world
+        self.attempts += 1
+        manifest = None if newest is None else newest.manifest
+        if manifest is not None:
+            check_writable(manifest.writer_flags, world.store.location.uri)
+        data = encode_transaction(self.transaction)
+        name = transaction_path(self.transaction.read_version, self.transaction.uuid)
+        if name not in self.written:
+            self.written.append(name)
+            write_transaction(world.store, self.transaction)
+        after = apply(
+            manifest,
+            self.transaction,
+            timestamp_ns=world.clock.now_ns(),
+            transaction_file=name.rsplit("/", 1)[-1],
+            creation=self.options.creation,
+            restored=self._restored(manifest),
+        )
+        v2 = self.options.v2_manifest_names if newest is None else newest.entry.v2
+        path = manifest_path(after.version, v2=v2)
+        encoded = encode_manifest_file(after, data)
+        if publish(world, path, encoded, self.transaction, after.version) is Published.THEIRS:
+            return None
+        write_hint(world.store, after.version)
+        entry = VersionEntry(version=after.version, path=path, v2=v2, size=len(encoded), modified_ns=after.timestamp_ns)
+        snapshot = Snapshot(
+            world=world, entry=entry, file=ManifestFile(manifest=after, transaction_bytes=data, path=path)
+        )
+        return Committed(snapshot, self.attempts)
+
+    def _restored(self, manifest: Manifest | None) -> Manifest | None:
+        operation = self.transaction.operation
+        if not isinstance(operation, Restore) or manifest is None:
+            return None
+        at = find_version(self.world.store, operation.version)
+        if at is None:
+            raise VersionNotFound(self.world.store.location.uri, f"Version {operation.version}")
+        return read_manifest(self.world.store, at).manifest
+
+    def _back_off(self, version: int) -> None:
+        elapsed = self.world.clock.monotonic() - self.started
+        if self.attempts > self.options.max_retries or elapsed > self.options.timeout_seconds:
+            raise self._exhausted(version + 1)
+        unit = max(0.005, 1.1 * elapsed / self.attempts)
+        self.world.clock.sleep(min(5.0, unit * 2 ** min(self.attempts - 1, 5)) * self.world.jitter())
+
+    def _exhausted(self, version: int) -> CommitConflict:
+        reason = f"Failed to commit the transaction after {self.options.max_retries} retries"
+        return CommitConflict(_name(self.transaction.operation), "unknown", version, reason=reason)
+
+    # -- leaving nothing behind
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """A transaction that we know failed removes the files it minted for the commit."""
+        try:
+            return work()
+        except (CommitConflict, InvalidRequest, VersionNotFound):
+            self._discard()
+            raise
+
+    def _discard(self) -> None:
+        for path in self.written:
+            try:
+                self.world.store.delete(path)
+            except TablewrightError:
+                continue  # cleanup finds it later; the conflict is what the caller must hear
+
+
+def commit_detached(world: World, transaction: Transaction, base: Snapshot) -> Snapshot:
+    """Commit a version that is never the latest: readable by its number, invisible to everybody else."""
+    check_writable(base.manifest.writer_flags, world.store.location.uri)
+    name = write_transaction(world.store, transaction)
+    after = apply(base.manifest, transaction, timestamp_ns=world.clock.now_ns(), transaction_file=name)
+    after = replace(after, version=world.ids.u64() | 1 << 63)
+    path = detached_path(after.version)
+    data = encode_transaction(transaction)
+    encoded = encode_manifest_file(after, data)
+    if publish(world, path, encoded, transaction, after.version) is Published.THEIRS:
+        raise CommitConflict(_name(transaction.operation), "unknown", after.version, reason="the number was taken")
+    entry = VersionEntry(version=after.version, path=path, v2=True, size=len(encoded), modified_ns=after.timestamp_ns)
+    return Snapshot(world=world, entry=entry, file=ManifestFile(manifest=after, transaction_bytes=data, path=path))

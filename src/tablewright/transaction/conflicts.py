@@ -1,0 +1,321 @@
+"""The conflict table: ours × theirs → fine, rebase, retry or incompatible (fact sheet §6.1).
+
+*Ours* is being committed; *theirs* is already there. One matrix, written out below, is what the code runs,
+what the tests walk cell by cell, and what the docs print (:func:`as_markdown`). A cell is
+
+====  =============================================================================
+``.``  fine: nothing to do
+``R``  retryable: run the whole operation again on the latest version
+``I``  incompatible: give up
+a…m    a named rule of :data:`RULES`, a pure function of the two operations
+====  =============================================================================
+
+A rule may answer *rebase*: then :mod:`tablewright.transaction.rebase` moves our transaction past theirs. What it
+can't move yet is a :class:`~tablewright.errors.CommitConflict`, never a silent pass. A kind of operation that has
+no row or no column (one we don't know) is always a conflict.
+
+Deliberate differences from pylance 14: an index created over a concurrent drop of its column is retried
+(rule ``k``); pylance lets it through and leaves a dangling index. Row-level rebase needs affected rows;
+transactions that carry none behave as in pylance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from tablewright.format.fragment import TOMBSTONE
+from tablewright.format.transaction import (
+    Append,
+    Clone,
+    CreateIndex,
+    DataReplacement,
+    Delete,
+    Merge,
+    Operation,
+    Overwrite,
+    Project,
+    ReserveFragments,
+    Restore,
+    Rewrite,
+    Update,
+    UpdateBases,
+    UpdateConfig,
+    UpdateMemWalState,
+    UpdateMode,
+)
+from tablewright.transaction.touched import (
+    changed_config_keys,
+    changed_fragments,
+    covered_fragments,
+    dropped_fields,
+    only_deletions_changed,
+    removed_fragments,
+    replaced_fields,
+    updated_by_id,
+)
+
+__all__ = ["KINDS", "MATRIX", "RULES", "Outcome", "Verdict", "as_markdown", "judge", "kinds_of"]
+
+
+class Outcome(IntEnum):
+    """Ordered by severity: of several verdicts the highest counts."""
+
+    FINE = 0
+    REBASE = 1
+    RETRY = 2
+    INCOMPATIBLE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer for one pair of operations, with the fragments both touch and a reason for people."""
+
+    outcome: Outcome
+    fragments: tuple[int, ...] = ()
+    reason: str = ""
+
+
+_FINE = Verdict(Outcome.FINE)
+
+KINDS = (
+    "Append",
+    "Delete",
+    "UpdateRows",
+    "UpdateColumns",
+    "CreateIndex",
+    "Rewrite",
+    "Merge",
+    "ProjectKeep",
+    "ProjectNull",
+    "DataReplacement",
+    "Config",
+    "SchemaMetadata",
+    "Overwrite",
+    "Restore",
+    "ReserveFragments",
+    "UpdateBases",
+    "Clone",
+    "UpdateMemWalState",
+)
+"""Columns and rows of the matrix. Update and Project stand twice, by mode; UpdateConfig twice, by what it changes."""
+
+_ROWS = """
+Append            . . . . . . . . R . . . I I . . . I
+Delete            . a a c . b R . . b . . I I . . . I
+UpdateRows        m a n c . b R . R b . . I I . . . R
+UpdateColumns     . c c c . b R d R b . . I I . . . R
+CreateIndex       . . . . e f . k k g . . I I . . . R
+Rewrite           . b b b f b R . . b . . I I . . . R
+Merge             R R R R . R R I I R . R I I . . . I
+ProjectKeep       . . . . . . R R R . . . I I . . . I
+ProjectNull       R . R R . . R R R R . . I I . . . I
+DataReplacement   . . b b g b R . R h . . I I . . . I
+Config            . . . . . . . . . . i . . . . . . .
+SchemaMetadata    . . . . . . R . . . . I I I . . . R
+Overwrite         . . . . . . . . . . j . R . . . . I
+Restore           . . . . . . . . . . . I . . . . . I
+ReserveFragments  . . . . . . . . . . . . I I . . . .
+UpdateBases       . . . . . . . . . . . . . . . l . .
+Clone             . . . . . . . . . . . . . . . . . .
+UpdateMemWalState I I R R R R I I I I . R I I . . . R
+"""
+
+MATRIX: dict[str, dict[str, str]] = {
+    line.split()[0]: dict(zip(KINDS, line.split()[1:], strict=True)) for line in _ROWS.strip().splitlines()
+}
+
+
+def kinds_of(operation: Operation) -> tuple[str, ...]:
+    """The rows (or columns) that an operation stands in; empty for one that we do not know."""
+    match operation:
+        case Update():
+            return ("UpdateColumns" if operation.update_mode == UpdateMode.REWRITE_COLUMNS else "UpdateRows",)
+        case Project():
+            return ("ProjectKeep" if operation.preserves_nullability else "ProjectNull",)
+        case UpdateConfig():
+            schema = ("SchemaMetadata",) if operation.schema_metadata_updates is not None else ()
+            return schema + (("Config",) if changed_config_keys(operation) or not schema else ())
+        case (
+            Append()
+            | Delete()
+            | CreateIndex()
+            | Rewrite()
+            | Merge()
+            | DataReplacement()
+            | Overwrite()
+            | Restore()
+            | ReserveFragments()
+            | UpdateBases()
+            | Clone()
+            | UpdateMemWalState()
+        ):
+            return (type(operation).__name__,)
+        case _:
+            return ()
+
+
+def _retry_if(fragments: frozenset[int], reason: str) -> Verdict:
+    return Verdict(Outcome.RETRY, tuple(sorted(fragments)), reason) if fragments else _FINE
+
+
+def _same_rows(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    common = changed_fragments(ours) & changed_fragments(theirs)
+    if not common:
+        return _FINE
+    removed = common & (removed_fragments(ours) | removed_fragments(theirs))
+    if removed:
+        return _retry_if(removed, "one of both removes the whole fragment")
+    mine, other = updated_by_id(ours), updated_by_id(theirs)
+    rewritten = frozenset(id for id in common if not only_deletions_changed(mine[id], other[id]))
+    if rewritten:
+        return _retry_if(rewritten, "data files of the fragment changed")
+    if not has_affected_rows:
+        return _retry_if(common, "our transaction does not say which rows it touches (affected_rows)")
+    return Verdict(Outcome.REBASE, tuple(sorted(common)), "deletion vectors are united")
+
+
+def _same_fragments(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    mine = removed_fragments(ours) if isinstance(ours, Rewrite) else changed_fragments(ours)
+    return _retry_if(mine & changed_fragments(theirs), "they changed a fragment that we change")
+
+
+def _dropped_rewritten_field(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, Update) and isinstance(theirs, Project)
+    gone = dropped_fields(ours.fields_modified, theirs.schema)
+    return Verdict(Outcome.RETRY, (), f"they dropped field ids {sorted(gone)} that we rewrite") if gone else _FINE
+
+
+def _same_index_name(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, CreateIndex) and isinstance(theirs, CreateIndex)
+    names = {index.name for index in ours.new_indices} & {index.name for index in theirs.new_indices}
+    return Verdict(Outcome.RETRY, (), f"both create index {sorted(names)}") if names else _FINE
+
+
+def _index_of_rewritten(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    index, rewrite = (ours, theirs) if isinstance(ours, CreateIndex) else (theirs, ours)
+    assert isinstance(index, CreateIndex) and isinstance(rewrite, Rewrite)
+    old = removed_fragments(rewrite)
+    for entry in index.new_indices:
+        covered = covered_fragments(entry)
+        both = old if covered is None else old & covered
+        if both:
+            return _retry_if(both, f"index {entry.name!r} covers fragments that were rewritten")
+    return _FINE
+
+
+def _index_of_replaced(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    index, replacement = (ours, theirs) if isinstance(ours, CreateIndex) else (theirs, ours)
+    assert isinstance(index, CreateIndex) and isinstance(replacement, DataReplacement)
+    replaced = frozenset().union(*replaced_fields(replacement).values())
+    hit = [entry.name for entry in index.new_indices if replaced & frozenset(entry.fields)]
+    return Verdict(Outcome.RETRY, (), f"a column of index {hit} was replaced") if hit else _FINE
+
+
+def _same_column_file(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, DataReplacement) and isinstance(theirs, DataReplacement)
+    mine, other = replaced_fields(ours), replaced_fields(theirs)
+    both = frozenset(id for id in mine.keys() & other.keys() if (mine[id] & other[id]) - {TOMBSTONE})
+    return _retry_if(both, "both replace the same column")
+
+
+def _same_config_keys(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, UpdateConfig) and isinstance(theirs, UpdateConfig)
+    mine, other = changed_config_keys(ours), changed_config_keys(theirs)
+    replaced = {name for name, key in mine | other if key == "*"}
+    both = set(mine & other) | {(name, "*") for name in replaced if _writes(mine, name) and _writes(other, name)}
+    return Verdict(Outcome.INCOMPATIBLE, (), f"both change keys {sorted(both)}") if both else _FINE
+
+
+def _writes(keys: frozenset[tuple[str, str]], name: str) -> bool:
+    return any(owner == name for owner, _ in keys)
+
+
+def _overwritten_config(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, Overwrite) and isinstance(theirs, UpdateConfig)
+    both = {key for name, key in changed_config_keys(theirs) if name == "config" and key in ours.config_upsert_values}
+    return Verdict(Outcome.INCOMPATIBLE, (), f"both change config keys {sorted(both)}") if both else _FINE
+
+
+def _dropped_indexed_field(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, CreateIndex) and isinstance(theirs, Project)
+    gone = [index.name for index in ours.new_indices if dropped_fields(index.fields, theirs.schema)]
+    return Verdict(Outcome.RETRY, (), f"the column of index {gone} was dropped") if gone else _FINE
+
+
+def _same_base(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, UpdateBases) and isinstance(theirs, UpdateBases)
+    for mine in ours.new_bases:
+        for other in theirs.new_bases:
+            if mine.id == other.id or mine.path == other.path or (mine.name and mine.name == other.name):
+                return Verdict(Outcome.INCOMPATIBLE, (), f"both add base path {other.path!r}")
+    return _FINE
+
+
+def _keys_may_exist(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, Update)
+    if ours.inserted_rows is None:
+        return _FINE
+    return Verdict(Outcome.RETRY, (), "they added rows that may hold the keys we insert")
+
+
+def _updated_both(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, Update) and isinstance(theirs, Update)
+    if theirs.new_fragments and _keys_may_exist(ours, theirs, has_affected_rows).outcome:
+        return _keys_may_exist(ours, theirs, has_affected_rows)
+    return _same_rows(ours, theirs, has_affected_rows)
+
+
+Rule = Callable[[Operation, Operation, bool], Verdict]
+
+RULES: dict[str, tuple[str, Rule]] = {
+    "a": ("disjoint fragments are fine; in a common one deletion vectors are united if ours says its rows", _same_rows),
+    "b": ("retry if they touched a fragment that we change", _same_fragments),
+    "c": ("retry on any common fragment", _same_fragments),
+    "d": ("retry if they dropped a field that we rewrite", _dropped_rewritten_field),
+    "e": ("retry if both create an index of one name", _same_index_name),
+    "f": ("retry if the new index covers rewritten fragments", _index_of_rewritten),
+    "g": ("retry if the replaced column is indexed by the new index", _index_of_replaced),
+    "h": ("retry if both replace the same column of one fragment", _same_column_file),
+    "i": ("incompatible if both change one key", _same_config_keys),
+    "j": ("incompatible if the overwrite sets a key that they changed", _overwritten_config),
+    "k": ("retry if they dropped the indexed column", _dropped_indexed_field),
+    "l": ("incompatible if both add one base path", _same_base),
+    "m": ("retry if ours inserted keys that their new rows may hold", _keys_may_exist),
+    "n": ("as m, then as a", _updated_both),
+}
+
+
+def _judge_cell(cell: str, ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    match cell:
+        case ".":
+            return _FINE
+        case "R":
+            return Verdict(Outcome.RETRY)
+        case "I":
+            return Verdict(Outcome.INCOMPATIBLE)
+        case _:
+            return RULES[cell][1](ours, theirs, has_affected_rows)
+
+
+def judge(ours: Operation, theirs: Operation, *, has_affected_rows: bool = False) -> Verdict:
+    """Look our operation up against one that came in between.
+
+    >>> from tablewright.format.transaction import Append, Restore
+    >>> judge(Append(fragments=()), Restore(version=1)).outcome.name
+    'INCOMPATIBLE'
+    """
+    rows, columns = kinds_of(ours), kinds_of(theirs)
+    if not rows or not columns:
+        return Verdict(Outcome.RETRY, (), "an operation that this release does not know")
+    verdicts = [_judge_cell(MATRIX[row][column], ours, theirs, has_affected_rows) for row in rows for column in columns]
+    return max(verdicts, key=lambda verdict: verdict.outcome)
+
+
+def as_markdown() -> str:
+    """The matrix and its rules as the docs print them."""
+    head = f"| ours \\ theirs | {' | '.join(KINDS)} |\n|{'---|' * (len(KINDS) + 1)}\n"
+    rows = "".join(f"| {row} | {' | '.join(MATRIX[row][kind] for kind in KINDS)} |\n" for row in MATRIX)
+    rules = "".join(f"- **{letter}**: {text}\n" for letter, (text, _) in RULES.items())
+    return f"{head}{rows}\n{rules}"

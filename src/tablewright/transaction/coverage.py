@@ -1,0 +1,116 @@
+"""Index coverage after a change: which fragments an index still answers for (fact sheet §7.3, §8.4).
+
+An index entry is changed in its fragment bitmap only; its files stay. Coverage may name fragments that
+are gone: what counts is its intersection with the live ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+
+from pyroaring import FrozenBitMap
+
+from tablewright.errors import InvalidRequest
+from tablewright.format.fragment import Fragment
+from tablewright.format.index import IndexMetadata
+from tablewright.format.schema import Schema
+from tablewright.format.transaction import Rewrite, RewrittenIndex
+
+__all__ = [
+    "extended_to_moved_rows",
+    "of_schema",
+    "past_rewrite",
+    "stores_row_ids",
+    "without_rewritten_columns",
+]
+
+Indices = tuple[IndexMetadata, ...]
+
+_ROW_ID_KINDS = ("Bitmap", "LabelList", "Inverted", "NGram", "Vector")
+
+
+def stores_row_ids(index: IndexMetadata) -> bool:
+    """True if the index files name rows by row id, so that they stay right when a row of a stable table moves."""
+    kind = (index.details_type_url or "").rsplit(".", 1)[-1].removesuffix("IndexDetails")
+    if kind == "BTree":
+        return not index.index_version
+    return kind in _ROW_ID_KINDS
+
+
+def of_schema(indices: Indices, schema: Schema) -> Indices:
+    """Without the indices on fields that the schema no longer has."""
+    alive = {field.id for field in schema.fields}
+    return tuple(index for index in indices if alive.issuperset(index.fields))
+
+
+def _mapped(indices: Indices, change: Callable[[IndexMetadata, FrozenBitMap], FrozenBitMap]) -> Indices:
+    return tuple(
+        index if index.coverage is None else index.with_coverage(change(index, index.coverage)) for index in indices
+    )
+
+
+def without_rewritten_columns(indices: Indices, fields: Collection[int], fragments: Iterable[int]) -> Indices:
+    """Column values changed in place: indices on those fields no longer cover the fragments."""
+    changed, touched = frozenset(fields), FrozenBitMap(fragments)
+
+    def shrink(index: IndexMetadata, coverage: FrozenBitMap) -> FrozenBitMap:
+        return coverage - touched if changed.intersection(index.fields) else coverage
+
+    return _mapped(indices, shrink)
+
+
+def extended_to_moved_rows(
+    indices: Indices, changed_fields: Collection[int], touched: Iterable[int], moved: Iterable[Fragment]
+) -> Indices:
+    """Rows of a stable table moved to new fragments: indices on unchanged columns go with them.
+
+    ``moved`` are those new fragments that hold moved rows only.
+    """
+    changed, old, new = frozenset(changed_fields), FrozenBitMap(touched), FrozenBitMap(f.id for f in moved)
+
+    def extend(index: IndexMetadata, coverage: FrozenBitMap) -> FrozenBitMap:
+        keeps = stores_row_ids(index) and not changed.intersection(index.fields) and old <= coverage
+        return coverage | new if keeps else coverage
+
+    return _mapped(indices, extend)
+
+
+def _renamed(index: IndexMetadata, rewritten: RewrittenIndex) -> IndexMetadata:
+    return replace(
+        index,
+        uuid=rewritten.new_id,
+        details_type_url=rewritten.details_type_url or index.details_type_url,
+        details_value=rewritten.details_value or index.details_value,
+        index_version=rewritten.new_index_version,
+        files=rewritten.new_index_files,
+    )
+
+
+def past_rewrite(indices: Indices, rewrite: Rewrite, *, stable_row_ids: bool) -> Indices:
+    """Fragments were rewritten: rewritten indices take their new files, the others their new coverage.
+
+    Raises :class:`~tablewright.errors.InvalidRequest` for a group that an index covers in part.
+    """
+    by_old_id = {rewritten.old_id: rewritten for rewritten in rewrite.rewritten_indices}
+    groups = [
+        (FrozenBitMap(f.id for f in group.old_fragments), FrozenBitMap(f.id for f in group.new_fragments))
+        for group in rewrite.groups
+    ]
+
+    def follow(index: IndexMetadata, coverage: FrozenBitMap) -> FrozenBitMap:
+        keeps = index.uuid in by_old_id or (stable_row_ids and stores_row_ids(index))
+        for old, new in groups:
+            if not keeps:
+                coverage = coverage - old if stable_row_ids else coverage
+            elif old <= coverage:
+                coverage = (coverage - old) | new
+            elif old & coverage:
+                raise InvalidRequest(
+                    f"The rewrite group of fragments {sorted(old)} is a split of indexed and non-indexed data "
+                    f"for index {index.name!r}: rewrite covered and uncovered fragments in groups of their own."
+                )
+        return coverage
+
+    followed = _mapped(indices, follow)
+    return tuple(_renamed(index, by_old_id[index.uuid]) if index.uuid in by_old_id else index for index in followed)

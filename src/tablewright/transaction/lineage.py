@@ -1,0 +1,105 @@
+"""Row lineage of new fragments: row ids, created-at and last-updated-at versions (fact sheet §5.2).
+
+Only tables with stable row ids have lineage. New rows take the next block of ids; moved rows bring theirs as a
+prefix, and keep the version they were created at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from pyroaring import BitMap
+
+from tablewright.errors import InvalidRequest
+from tablewright.format.fragment import Fragment
+from tablewright.format.row_ids import (
+    RowIdSequence,
+    VersionSequence,
+    decode_row_ids,
+    decode_versions,
+    encode_row_ids,
+    encode_versions,
+)
+
+__all__ = ["created_versions", "moved_rows", "with_lineage", "with_updated_rows", "without_lineage"]
+
+
+def without_lineage(fragment: Fragment) -> Fragment:
+    """The fragment as a transaction of a table without stable row ids carries it."""
+    return replace(fragment, row_ids=None, created_at=None, last_updated_at=None)
+
+
+def moved_rows(fragment: Fragment) -> int:
+    """How many rows of a new fragment bring their row ids with them (the others are new)."""
+    return 0 if fragment.row_ids is None else len(decode_row_ids(fragment.row_ids, "transaction"))
+
+
+def _versions(data: bytes | None, rows: int, fragment: int) -> VersionSequence:
+    """A version sequence; a missing one reads as version 1."""
+    return VersionSequence.constant(rows, 1) if data is None else decode_versions(data, f"fragment {fragment}", rows)
+
+
+def created_versions(ids: NDArray[np.uint64], sources: Iterable[Fragment]) -> NDArray[np.uint64]:
+    """The version each row id was created at, looked up in the fragments that hold (or held) the rows."""
+    versions = np.zeros(len(ids), np.uint64)
+    found = np.zeros(len(ids), bool)
+    for fragment in sources:
+        if fragment.row_ids is None or found.all():
+            continue
+        positions = decode_row_ids(fragment.row_ids, f"fragment {fragment.id}", fragment.physical_rows).position_of(ids)
+        hit = (positions >= 0) & ~found
+        created = _versions(fragment.created_at, fragment.physical_rows, fragment.id).to_numpy()
+        versions[hit] = created[positions[hit]]
+        found |= hit
+    if not found.all():
+        raise InvalidRequest(f"Row id {int(ids[~found][0])} of an updated row is in none of the touched fragments.")
+    return versions
+
+
+def with_lineage(
+    fragments: Sequence[Fragment], next_row_id: int, version: int, sources: Sequence[Fragment] = ()
+) -> tuple[tuple[Fragment, ...], int]:
+    """Complete the lineage of new fragments; returns them and the next free row id.
+
+    A fragment that carries row ids has moved rows first; the rest are new rows.
+    """
+    complete: list[Fragment] = []
+    for fragment in fragments:
+        moved = (
+            RowIdSequence.from_range(0, 0)
+            if fragment.row_ids is None
+            else decode_row_ids(fragment.row_ids, "transaction")
+        )
+        fresh = fragment.physical_rows - len(moved)
+        if fresh < 0:
+            raise InvalidRequest(f"A new fragment of {fragment.physical_rows} rows carries {len(moved)} row ids.")
+        ids = moved.concat(RowIdSequence.from_range(next_row_id, next_row_id + fresh)) if fresh else moved
+        created = VersionSequence.constant(fresh, version)
+        if len(moved):
+            old = VersionSequence.from_values(created_versions(moved.to_numpy(), sources))
+            created = old.concat(created) if fresh else old
+        complete.append(
+            replace(
+                fragment,
+                row_ids=encode_row_ids(ids),
+                created_at=encode_versions(created),
+                last_updated_at=encode_versions(VersionSequence.constant(fragment.physical_rows, version)),
+            )
+        )
+        next_row_id += fresh
+    return tuple(complete), next_row_id
+
+
+def with_updated_rows(fragment: Fragment, offsets: BitMap | None, version: int) -> Fragment:
+    """Values changed in place at ``offsets`` (all rows if ``None``): those rows were last updated now."""
+    rows = fragment.physical_rows
+    if offsets is None:
+        updated = VersionSequence.constant(rows, version)
+    else:
+        updated = _versions(fragment.last_updated_at, rows, fragment.id).patched(
+            np.fromiter(offsets, np.int64, len(offsets)), version
+        )
+    return replace(fragment, last_updated_at=encode_versions(updated))

@@ -1,0 +1,56 @@
+"""Running an operation again after a true conflict: ``conflict_retries`` and ``retry_timeout``.
+
+The commit loop moves a transaction past other writers as long as metadata allows. When it can't, the operation
+itself has to look at the newest version and decide afresh; this is the loop around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tablewright.errors import CommitConflict, InvalidRequest
+from tablewright.world import World
+
+__all__ = ["RetryOptions", "with_retries"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryOptions:
+    """How often, and for how long (seconds since the first conflict), an operation runs again."""
+
+    conflict_retries: int = 10
+    retry_timeout_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        if self.conflict_retries < 0:
+            raise InvalidRequest(f"conflict_retries must be non-negative, got {self.conflict_retries}.")
+        if self.retry_timeout_seconds < 0:
+            raise InvalidRequest(f"retry_timeout must be non-negative, got {self.retry_timeout_seconds} s.")
+
+
+def with_retries(world: World, run: Callable[[], T], options: RetryOptions | None = None) -> T:
+    """Call ``run`` until it commits; only a retryable conflict is tried again."""
+    options = options or RetryOptions()
+    started = world.clock.monotonic()
+    for attempt in range(options.conflict_retries + 1):
+        try:
+            return run()
+        except CommitConflict as conflict:
+            elapsed = world.clock.monotonic() - started
+            last = attempt == options.conflict_retries or elapsed >= options.retry_timeout_seconds
+            if not conflict.retryable or (last and attempt == 0):
+                raise
+            if last:
+                raise CommitConflict(
+                    conflict.ours,
+                    conflict.theirs,
+                    conflict.version,
+                    fragments=conflict.fragments,
+                    reason=f"Too many concurrent writers. Attempted {attempt} retries",
+                ) from conflict
+            world.clock.sleep(min(2.0, 0.02 * 2**attempt) * world.jitter())
+    raise AssertionError("unreachable")

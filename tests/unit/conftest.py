@@ -1,0 +1,92 @@
+"""An S3 server on loopback, one per test process, and a fresh bucket per test."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+_buckets = itertools.count()
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _start(port: int) -> subprocess.Popen[bytes] | None:
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api/", timeout=5).close()
+            return server
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+    server.kill()
+    server.wait()
+    return None
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """The address of a moto server that lives as long as this test process."""
+    for _ in range(5):  # Another process may take the port between our look and the server's start.
+        port = _free_port()
+        server = _start(port)
+        if server is not None:
+            break
+    else:
+        pytest.fail("the moto server did not start")
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+@pytest.fixture
+def s3_options(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Storage options in pylance's words for the loopback server."""
+    for name in [name for name in os.environ if name.upper().startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    return {
+        "aws_access_key_id": "key",
+        "aws_secret_access_key": "secret",
+        "aws_region": "us-east-1",
+        "aws_endpoint": s3_endpoint,
+        "allow_http": "true",
+        "virtual_hosted_style_request": "false",
+        "client_max_retries": "2",
+        "TIMEOUT": "20s",
+    }
+
+
+@pytest.fixture
+def s3_bucket(s3_options: dict[str, str]) -> str:
+    """The name of a new, empty bucket."""
+    import boto3
+
+    name = f"bucket-{os.getpid()}-{next(_buckets)}"
+    client = boto3.client(
+        "s3",
+        endpoint_url=s3_options["aws_endpoint"],
+        aws_access_key_id="key",
+        aws_secret_access_key="secret",
+        region_name="us-east-1",
+    )
+    client.create_bucket(Bucket=name)
+    return name

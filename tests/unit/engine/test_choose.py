@@ -1,0 +1,111 @@
+"""engine/choose.py and engine/detect.py: who runs the work, and why. No JVM starts here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tablewright.engine import choose
+from tablewright.engine.choose import MIB, Thresholds, choose_engine
+from tablewright.engine.detect import is_connect, is_spark_frame, is_spark_session
+from tablewright.engine.local import LocalEngine
+from tablewright.errors import InvalidRequest
+
+
+def pyspark_like(name: str, module: str = "pyspark.sql.classic.dataframe") -> Any:
+    return type(name, (), {"__module__": module})()
+
+
+@pytest.fixture(autouse=True)
+def _java_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "_missing_java", lambda: None)
+    monkeypatch.setattr(choose, "active_session", lambda: None)
+
+
+@pytest.fixture
+def _active(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "active_session", lambda: pyspark_like("SparkSession", "pyspark.sql.session"))
+
+
+@pytest.mark.parametrize(("size", "name"), [(0, "local"), (256 * MIB - 1, "local"), (256 * MIB, "spark")])
+def test_by_bytes_where_a_session_would_have_to_start(size: int, name: str) -> None:
+    engine, why = choose_engine(size)
+    assert engine.name == name
+    assert "256 MiB" in why
+    assert "no Spark session is active" in why
+
+
+@pytest.mark.usefixtures("_active")
+@pytest.mark.parametrize(("size", "name"), [(0, "local"), (64 * MIB - 1, "local"), (64 * MIB, "spark")])
+def test_by_bytes_where_a_session_is_active(size: int, name: str) -> None:
+    engine, why = choose_engine(size)
+    assert engine.name == name
+    assert "64 MiB" in why
+    assert "a Spark session is active" in why
+
+
+def test_thresholds_can_be_set() -> None:
+    assert choose_engine(10, thresholds=Thresholds(embedded_bytes=10)).engine.name == "spark"
+
+
+def test_asked_for_is_asked_for() -> None:
+    assert choose_engine(1 << 50, "local").engine.name == "local"
+    engine, why = choose_engine(0, "spark")
+    assert engine.name == "spark"
+    assert why == 'engine="spark" was asked for'
+    session = pyspark_like("SparkSession", "pyspark.sql.session")
+    engine, why = choose_engine(0, session)
+    assert engine.name == "spark"
+    assert "session was given" in why
+    mine = LocalEngine(threads=1)
+    assert choose_engine(1 << 50, mine).engine is mine
+
+
+def test_a_spark_input_stays_in_spark() -> None:
+    session = pyspark_like("SparkSession", "pyspark.sql.connect.session")
+    engine, why = choose_engine(0, spark=session)
+    assert engine.name == "spark"
+    assert engine.session is session  # type: ignore[attr-defined]
+    assert why == "the input is a Spark DataFrame"
+    assert choose_engine(0, "local", spark=session).engine.name == "local"
+
+
+def test_without_java_large_work_stays_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "_missing_java", lambda: "no Java 17 or newer was found")
+    engine, why = choose_engine(1 << 40)
+    assert engine.name == "local"
+    assert why == "about 1 TiB of work would go to Spark, but no Java 17 or newer was found"
+
+
+@pytest.mark.parametrize("engine", ["Spark", "ray", 3, True, object()])
+def test_nonsense_is_refused(engine: Any) -> None:
+    with pytest.raises(InvalidRequest, match="engine must be None"):
+        choose_engine(0, engine)
+
+
+def test_spark_values_are_known_by_their_class() -> None:
+    classic = pyspark_like("DataFrame", "pyspark.sql.classic.dataframe")
+    connect = pyspark_like("DataFrame", "pyspark.sql.connect.dataframe")
+    pandas = pyspark_like("DataFrame", "pandas.core.frame")
+    assert is_spark_frame(classic)
+    assert is_spark_frame(connect)
+    assert is_spark_frame(type("Mine", (type(classic),), {})())
+    assert not is_spark_frame(pandas)
+    assert not is_spark_frame(None)
+    assert is_connect(connect)
+    assert not is_connect(classic)
+    assert is_spark_session(pyspark_like("SparkSession", "pyspark.sql.connect.session"))
+    assert not is_spark_session(classic)
+
+
+def test_choosing_small_work_does_not_import_pyspark() -> None:
+    script = (
+        "import sys; from tablewright.engine import choose_engine, is_spark_frame\n"
+        "assert choose_engine(1000).engine.name == 'local' and not is_spark_frame([])\n"
+        "print([name for name in sys.modules if name.startswith(('pyspark', 'py4j', 'rich', 'pandas'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,189 @@
+"""Deletion vectors: golden bytes, both encodings, what is accepted and refused, and Lance as the referee."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyroaring import BitMap, FrozenBitMap
+
+from tablewright.errors import CorruptTable, InvalidRequest
+from tablewright.format.deletion_vector import (
+    DeletionVector,
+    choose_type,
+    decode_deletion_vector,
+    encode_deletion_vector,
+)
+from tablewright.format.fragment import DeletionFileType
+
+ARRAY, BITMAP = DeletionFileType.ARROW_ARRAY, DeletionFileType.BITMAP
+LAST = 2**32 - 1
+SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
+
+GOLDEN = {  # fact sheet §12.5
+    (1, 2): "3a30000001000000000001001000000001000200",
+    (6,): "3a3000000100000000000000100000000600",
+    (): "3a30000000000000",
+}
+
+
+@pytest.mark.parametrize(("offsets", "stored"), GOLDEN.items(), ids=str)
+def test_golden_bitmaps_both_ways(offsets: tuple[int, ...], stored: str) -> None:
+    assert encode_deletion_vector(DeletionVector.of(offsets), BITMAP).hex() == stored
+    assert decode_deletion_vector(bytes.fromhex(stored), BITMAP, "p") == DeletionVector.of(offsets)
+
+
+def test_run_containers_are_read_and_never_written() -> None:
+    runs = decode_deletion_vector(bytes.fromhex("3b3000000100000400010000000400"), BITMAP, "p")
+    assert runs == DeletionVector.of(range(5))
+    assert encode_deletion_vector(runs, BITMAP)[:4].hex() == "3a300000"
+    long = DeletionVector(FrozenBitMap(BitMap(range(100_000))))
+    stored = encode_deletion_vector(long, BITMAP)
+    assert stored[:4].hex() == "3a300000"
+    assert decode_deletion_vector(stored, BITMAP, "p") == long
+
+
+def test_golden_header_of_four_containers() -> None:
+    sizes = (0x1A, 0xCCD, 0xCCD, 0xA9)
+    offsets = np.concatenate([np.arange(size, dtype=np.int64) * 2 + (key << 16) for key, size in enumerate(sizes)])
+    stored = encode_deletion_vector(DeletionVector.of(offsets), BITMAP)
+    header = "3a300000040000000000190001 00cc0c0200cc0c0300a800280000005c000000f619000090330000"
+    assert stored[:40].hex() == header.replace(" ", "")
+
+
+def test_the_set() -> None:
+    vector = DeletionVector.of([5, 1, 9, 5])
+    assert len(vector) == 3 and 5 in vector and 6 not in vector and -1 not in vector and 2**40 not in vector
+    assert vector == DeletionVector.of(np.array([9, 5, 1], np.int64)) == DeletionVector.of(BitMap([1, 5, 9]))
+    assert vector.to_numpy().tolist() == [1, 5, 9] and vector.to_numpy().dtype == np.uint32
+    other = DeletionVector.of([5, 6])
+    assert vector.union(other).to_numpy().tolist() == [1, 5, 6, 9]
+    assert vector.intersection(other).to_numpy().tolist() == [5]
+    assert vector.difference(other).to_numpy().tolist() == [1, 9]
+    assert [vector.rank(offset) for offset in (0, 1, 2, 5, 6, 10, 2**33)] == [0, 0, 1, 1, 2, 3, 3]
+    assert pickle.loads(pickle.dumps(vector)) == vector
+    assert len({vector, DeletionVector.of([1, 5, 9])}) == 1
+    assert DeletionVector.of([LAST]).rank(2**32) == 1
+
+
+def test_masks() -> None:
+    vector = DeletionVector.of([0, 3, 4])
+    assert vector.live_mask(5).tolist() == [False, True, True, False, False]
+    assert vector.live_offsets(5).tolist() == [1, 2]
+    assert DeletionVector().live_mask(2).tolist() == [True, True]
+    assert DeletionVector().live_offsets(0).tolist() == []
+    assert vector.live_mask(2).tolist() == [False, True]
+
+
+def test_problems() -> None:
+    vector = DeletionVector.of([0, 3, 4])
+    assert vector.problems(5) == vector.problems(5, 3) == ()
+    assert vector.problems(4) == ("1 deleted offsets lie beyond the 4 rows of the fragment: 4",)
+    assert len(vector.problems(3, 2)) == 2
+    assert DeletionVector().problems(0, 0) == ()
+
+
+@pytest.mark.parametrize("bad", [[-1], [2**32], [2**70], [0.5], ["a"]])
+def test_what_is_no_offset_is_refused(bad: list[object]) -> None:
+    with pytest.raises(InvalidRequest):
+        DeletionVector.of(bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("count", "existing", "expected"),
+    [
+        (1, None, ARRAY),
+        (4999, None, ARRAY),
+        (5000, None, BITMAP),
+        (5000, ARRAY, ARRAY),
+        (5001, ARRAY, BITMAP),
+        (1, BITMAP, BITMAP),
+    ],
+)
+def test_thresholds(count: int, existing: DeletionFileType | None, expected: DeletionFileType) -> None:
+    assert choose_type(count, existing) is expected
+
+
+@pytest.mark.parametrize("file_type", DeletionFileType)
+@pytest.mark.parametrize("offsets", [[], [0], [LAST], [3, 19, 42], range(70_000), range(0, 300_000, 3)], ids=len)
+def test_round_trip(offsets: list[int], file_type: DeletionFileType) -> None:
+    vector = DeletionVector.of(offsets)
+    assert decode_deletion_vector(encode_deletion_vector(vector, file_type), file_type, "p") == vector
+
+
+def arrow_file(batches: list[pa.RecordBatch], schema: pa.Schema = SCHEMA, compression: str | None = None) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def batch(values: list[int | None], schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(values, schema.field(0).type)], schema=schema)
+
+
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+def test_any_order_and_compression_is_read(compression: str | None) -> None:
+    values = [int(value) for value in np.random.default_rng(1).permutation(3000)]
+    data = arrow_file([batch(values)], compression=compression)
+    assert decode_deletion_vector(data, ARRAY, "p") == DeletionVector.of(range(3000))
+
+
+def other_schema(field: pa.Field, metadata: dict[str, str] | None = None) -> bytes:
+    schema = pa.schema([field], metadata=metadata)
+    return arrow_file([batch([1], schema)], schema)
+
+
+GOOD_ARRAY = arrow_file([batch([1, 2])])
+GOOD_BITMAP = bytes.fromhex(GOLDEN[(1, 2)])
+FOREIGN = {
+    "nothing": (b"", ARRAY),
+    "text": (b"hello, this is no Arrow file", ARRAY),
+    "cut": (GOOD_ARRAY[:-20], ARRAY),
+    "bitmap as array": (GOOD_BITMAP, ARRAY),
+    "nullable": (other_schema(pa.field("row_id", pa.uint32())), ARRAY),
+    "int32": (other_schema(pa.field("row_id", pa.int32(), nullable=False)), ARRAY),
+    "other name": (other_schema(pa.field("row", pa.uint32(), nullable=False)), ARRAY),
+    "no batch": (arrow_file([]), ARRAY),
+    "two batches": (arrow_file([batch([1]), batch([2])]), ARRAY),
+    "no bitmap": (b"", BITMAP),
+    "cut bitmap": (GOOD_BITMAP[:-1], BITMAP),
+    "long bitmap": (GOOD_BITMAP + b"\0", BITMAP),
+    "array as bitmap": (GOOD_ARRAY, BITMAP),
+    "unsorted bitmap": (GOOD_BITMAP[:-4] + b"\2\0\1\0", BITMAP),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_foreign_files_are_corrupt(name: str) -> None:
+    data, file_type = FOREIGN[name]
+    with pytest.raises(CorruptTable, match=r"_deletions/0-1-2\.bin"):
+        decode_deletion_vector(data, file_type, "_deletions/0-1-2.bin")
+
+
+# -------------------------------------------------------------------------------------------------------------- referee
+@pytest.mark.parametrize(("deleted", "suffix"), [(3, ".arrow"), (4999, ".arrow"), (5000, ".bin"), (12_000, ".bin")])
+def test_lance_and_we_read_each_others_files(deleted: int, suffix: str, tmp_path: Path) -> None:
+    rows = 20_000
+    ds = lance.write_dataset(pa.table({"id": range(rows)}), tmp_path / "t")
+    ds.delete(f"id % 5 != 1 AND id >= 100 AND id < {100 + deleted * 5 // 4}")
+    (file,) = (tmp_path / "t" / "_deletions").iterdir()
+    assert file.suffix == suffix
+    file_type = BITMAP if suffix == ".bin" else ARRAY
+    assert file_type is choose_type(rows - ds.count_rows(), None)
+
+    theirs = decode_deletion_vector(file.read_bytes(), file_type, str(file))
+    assert len(theirs) == rows - ds.count_rows()
+    assert theirs.live_offsets(rows).tolist() == ds.to_table()["id"].to_pylist()
+    ours = encode_deletion_vector(theirs, file_type)
+    if file_type is BITMAP:
+        assert ours == file.read_bytes()
+
+    others = DeletionVector.of(np.arange(len(theirs)) * 1 + 7)
+    file.write_bytes(encode_deletion_vector(others, file_type))
+    assert lance.dataset(tmp_path / "t").to_table()["id"].to_pylist() == others.live_offsets(rows).tolist()

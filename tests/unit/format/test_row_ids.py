@@ -1,0 +1,391 @@
+"""Row ids: golden bytes, arithmetic against plain arrays, hostile bytes, and Lance as the referee."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyroaring import BitMap
+
+from tablewright.errors import CorruptTable, InvalidRequest
+from tablewright.format.proto import rows_pb2, table_pb2
+from tablewright.format.row_ids import RowIdSequence, decode_row_ids, encode_row_ids
+from tablewright.format.row_versions import VersionSequence, decode_versions, encode_versions
+from tablewright.format.segments import (
+    Array,
+    NumberArray,
+    Range,
+    RangeWithBitmap,
+    RangeWithHoles,
+    Segment,
+    SortedArray,
+)
+
+TOP = 2**64 - 1
+
+GOLDEN = {  # fact sheet §12.3
+    (5,): "0a060a0408051006",
+    (0, 1, 2, 3): "0a040a021004",
+    tuple(range(10, 20)): "0a060a04080a1014",
+    (100, 101, 103, 104): "0a091a07086410691a011b",
+    (0, 2, 6, 7, 8, 9): "0a081a06100a1a02c503",
+    tuple(v for v in range(1000) if v != 500): "0a10120e10e8071a090a0708f40312020000",
+    tuple(v for v in range(1000) if v not in (500, 600, 700)): "0a14121210e8071a0d0a0b08f403120600006400c800",
+    (1, 1000): "0a0c220a0a08080112040000e703",
+    (1, 100000): "0a10220e120c08011208000000009f860100",
+    (1, 5000000000): "0a1622141a121210010000000000000000f2052a01000000",
+    (3, 1, 2): "0a0e2a0c0a0a08011206020000000100",
+    (7, 70000, 3): "0a142a1212100803120c040000006d11010000000000",
+    (2**40, 1): "0a162a141a12121000000000000100000100000000000000",
+}
+
+
+@pytest.mark.parametrize(("ids", "stored"), GOLDEN.items(), ids=lambda value: str(value)[:20])
+def test_golden_bytes_both_ways(ids: tuple[int, ...], stored: str) -> None:
+    assert encode_row_ids(RowIdSequence.from_values(ids)).hex() == stored
+    decoded = decode_row_ids(bytes.fromhex(stored), "p")
+    assert decoded.to_numpy().tolist() == list(ids)
+    assert encode_row_ids(decoded).hex() == stored
+    assert decoded == RowIdSequence.from_values(ids)
+
+
+def test_golden_bytes_of_two_segments_and_of_none() -> None:
+    joined = RowIdSequence.from_values([1, 5]).concat(RowIdSequence.from_values([12]))
+    assert encode_row_ids(joined).hex() == "0a091a07080110061a01110a060a04080c100d"
+    assert decode_row_ids(encode_row_ids(joined), "p").to_numpy().tolist() == [1, 5, 12]
+    assert encode_row_ids(RowIdSequence()) == b""
+    assert decode_row_ids(b"", "p") == RowIdSequence.from_values([]) == RowIdSequence.from_range(3, 3)
+    assert len(RowIdSequence()) == 0 and not RowIdSequence() and RowIdSequence().bounds is None
+
+
+def numbers(*values: int) -> NumberArray:
+    return NumberArray.of(np.array(values, np.uint64))
+
+
+SEGMENTS: list[Segment] = [
+    Range(0, 0),
+    Range(7, 12),
+    Range(TOP - 3, TOP),
+    RangeWithHoles(10, 20, numbers()),
+    RangeWithHoles(10, 20, numbers(10, 11, 15, 19)),
+    RangeWithHoles(0, 3, numbers(0, 1, 2)),
+    RangeWithHoles(TOP - 4, TOP, numbers(TOP - 4, TOP - 1)),
+    RangeWithBitmap(3, 14, b"\xff\x05"),
+    RangeWithBitmap(3, 3, b""),
+    RangeWithBitmap(0, 8, b"\0"),
+    SortedArray(numbers()),
+    SortedArray(numbers(0, 5, TOP)),
+    SortedArray(NumberArray(64, 0, np.array([1, 2], "<u8").tobytes())),
+    Array(numbers(9, 2, TOP, 0)),
+    Array(NumberArray(32, 4, np.array([9, 2], "<u4").tobytes())),
+]
+
+
+@pytest.mark.parametrize("segment", SEGMENTS, ids=str)
+def test_each_shape_agrees_with_its_values(segment: Segment) -> None:
+    values = segment.values()
+    assert values.dtype == np.uint64
+    assert segment.count == len(values)
+    assert segment.bounds() == ((int(values.min()), int(values.max())) if len(values) else None)
+    asked = np.array(sorted({0, 1, 2, 3, 5, 7, 9, 10, 11, 15, 19, 20, TOP - 4, TOP - 3, TOP - 1, TOP}), np.uint64)
+    places = values.tolist()
+    expected = [places.index(number) if number in places else -1 for number in asked.tolist()]
+    assert segment.positions(asked).tolist() == expected
+    firsts, lasts = segment.intervals()
+    spread = [
+        number for low, high in zip(firsts.tolist(), lasts.tolist(), strict=True) for number in range(low, high + 1)
+    ]
+    assert spread == sorted(places)
+    sequence = RowIdSequence((segment,))
+    assert decode_row_ids(encode_row_ids(sequence), "p", len(values)) == sequence
+    assert pickle.loads(pickle.dumps(sequence)) == sequence
+
+
+def test_cut_join_and_pick() -> None:
+    ids = RowIdSequence((Range(0, 5), Range(5, 6), Array(numbers(20, 10)), RangeWithHoles(30, 36, numbers(32))))
+    values = ids.to_numpy()
+    assert values.tolist() == [0, 1, 2, 3, 4, 5, 20, 10, 30, 31, 33, 34, 35]
+    for start in range(-1, 15):
+        for stop in range(-1, 15):
+            expected = values[max(start, 0) : max(stop, 0)]
+            assert ids.slice(start, stop).to_numpy().tolist() == expected.tolist()
+    assert ids.slice(0, 6).segments == (Range(0, 6),)
+    assert ids.slice(0, 13).segments[-1] == ids.segments[-1]
+    assert RowIdSequence.from_range(0, 3).concat(RowIdSequence.from_range(3, 9)).segments == (Range(0, 9),)
+
+    live = np.ones(len(ids), np.bool_)
+    assert ids.select(live).segments == (Range(0, 6), *ids.segments[2:])
+    live[[0, 6, 9]] = False
+    assert ids.select(live).to_numpy().tolist() == values[live].tolist()
+    assert ids.select(np.array([12, 0, 7])).to_numpy().tolist() == [35, 0, 10]
+    assert ids.select(np.array([], np.int64)) == RowIdSequence()
+    assert ids.select(np.zeros(len(ids), np.bool_)) == RowIdSequence()
+    for bad in (np.array([13]), np.array([-1]), np.ones(3, np.bool_)):
+        with pytest.raises(InvalidRequest):
+            ids.select(bad)
+    with pytest.raises(InvalidRequest, match="comes twice"):
+        ids.select(np.array([1, 1]))
+
+
+def test_questions() -> None:
+    few = RowIdSequence((Range(100, 200), Array(numbers(7, 3))))
+    many = RowIdSequence(tuple(Range(10 * start, 10 * start + 3) for start in range(20, 0, -1)))
+    for ids in (few, many):
+        values = ids.to_numpy()
+        assert ids.position_of(values).tolist() == list(range(len(values)))
+        assert ids.position_of([0, 99, 5000]).tolist() == [-1, -1, -1]
+        asked = values[[4, 0]]
+        assert np.flatnonzero(ids.mask_of([*asked.tolist(), 5000])).tolist() == [0, 4]
+        assert ids.contains([5000, int(asked[0])]).tolist() == [False, True]
+        assert ids.bounds == (int(values.min()), int(values.max()))
+    assert few.overlaps(many)
+    assert not few.overlaps(RowIdSequence((Range(200, 300), SortedArray(numbers(2, 4, 99)))))
+    assert few.overlaps(RowIdSequence((SortedArray(numbers(2, 3)),)))
+    assert not few.overlaps(RowIdSequence())
+    holes = RowIdSequence((RangeWithHoles(0, 2**40, numbers(5)),))
+    assert not holes.overlaps(RowIdSequence.from_values([5]))
+    assert holes.overlaps(RowIdSequence.from_values([4]))
+
+
+@pytest.mark.parametrize("bad", [[1, 1], [2, 1, 2], [-1], [1.5], ["a"]])
+def test_bad_values_are_refused(bad: list[Any]) -> None:
+    with pytest.raises(InvalidRequest):
+        RowIdSequence.from_values(bad)
+
+
+def segment_bytes(**shape: Any) -> bytes:
+    return rows_pb2.RowIdSequence(segments=[rows_pb2.Segment(**shape)]).SerializeToString()
+
+
+def array_of(width: int, values: list[int], base: int = 0) -> rows_pb2.NumberArray:
+    data = np.array(values, f"<u{width // 8}").tobytes()
+    if width == 64:
+        return rows_pb2.NumberArray(u64=rows_pb2.NumberArray.Wide64(values=data))
+    if width == 32:
+        return rows_pb2.NumberArray(u32=rows_pb2.NumberArray.Narrow32(base=base, offsets=data))
+    return rows_pb2.NumberArray(u16=rows_pb2.NumberArray.Narrow16(base=base, offsets=data))
+
+
+ranges = rows_pb2.Segment
+HOSTILE = {
+    "no message": b"\xff\xff",
+    "truncated": bytes.fromhex("0a060a04080a10"),
+    "no shape": b"\x0a\x00",
+    "end before start": segment_bytes(range=ranges.Range(start=9, end=3)),
+    "too many rows": segment_bytes(range=ranges.Range(start=0, end=2**33)),
+    "absurdly many rows": segment_bytes(range=ranges.Range(start=0, end=TOP)),
+    "absurdly many in two": segment_bytes(range=ranges.Range(start=0, end=TOP)) * 2,
+    "odd length": segment_bytes(
+        array=rows_pb2.NumberArray(u16=rows_pb2.NumberArray.Narrow16(base=1, offsets=b"\0\0\1"))
+    ),
+    "no width": segment_bytes(sorted_array=rows_pb2.NumberArray()),
+    "overflow": segment_bytes(array=array_of(16, [0, 5], base=TOP - 2)),
+    "unsorted": segment_bytes(sorted_array=array_of(64, [5, 4])),
+    "sorted twice": segment_bytes(sorted_array=array_of(16, [5, 5])),
+    "array twice": segment_bytes(array=array_of(32, [5, 1, 5])),
+    "unsorted holes": segment_bytes(range_with_holes=ranges.RangeWithHoles(start=0, end=9, holes=array_of(16, [5, 4]))),
+    "hole outside": segment_bytes(range_with_holes=ranges.RangeWithHoles(start=0, end=9, holes=array_of(16, [5, 9]))),
+    "hole below": segment_bytes(range_with_holes=ranges.RangeWithHoles(start=3, end=9, holes=array_of(16, [2]))),
+    "no holes": segment_bytes(range_with_holes=ranges.RangeWithHoles(start=0, end=9)),
+    "short bitmap": segment_bytes(range_with_bitmap=ranges.RangeWithBitmap(start=0, end=9, bitmap=b"\1")),
+    "long bitmap": segment_bytes(range_with_bitmap=ranges.RangeWithBitmap(start=0, end=8, bitmap=b"\1\0")),
+    "bits behind": segment_bytes(range_with_bitmap=ranges.RangeWithBitmap(start=0, end=9, bitmap=b"\1\2")),
+    "absurd bitmap": segment_bytes(range_with_bitmap=ranges.RangeWithBitmap(start=0, end=TOP, bitmap=b"\1")),
+    "ranges overlap": segment_bytes(range=ranges.Range(start=0, end=9))
+    + segment_bytes(range=ranges.Range(start=8, end=9)),
+    "array in range": segment_bytes(range=ranges.Range(start=0, end=9)) + segment_bytes(array=array_of(16, [20, 8])),
+    "holes overlap": segment_bytes(range_with_holes=ranges.RangeWithHoles(start=0, end=9, holes=array_of(16, [2])))
+    + segment_bytes(range_with_holes=ranges.RangeWithHoles(start=0, end=3, holes=array_of(16, [0, 1]))) * 2,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_bytes_are_corrupt_and_cost_nothing(name: str) -> None:
+    with pytest.raises(CorruptTable, match=r"_versions/7\.manifest"):
+        decode_row_ids(HOSTILE[name], "_versions/7.manifest")
+
+
+def test_the_count_of_rows_is_checked() -> None:
+    stored = encode_row_ids(RowIdSequence.from_range(0, 10))
+    assert len(decode_row_ids(stored, "p", 10)) == 10
+    with pytest.raises(CorruptTable, match="10 row ids for 11 rows"):
+        decode_row_ids(stored, "p", 11)
+    holes = segment_bytes(range_with_holes=ranges.RangeWithHoles(start=0, end=9, holes=array_of(16, [0, 1, 4, 5]))) + (
+        segment_bytes(range_with_holes=ranges.RangeWithHoles(start=0, end=9, holes=array_of(16, [2, 3, 6, 7, 8])))
+    )
+    assert decode_row_ids(holes, "p").to_numpy().tolist() == [2, 3, 6, 7, 8, 0, 1, 4, 5]
+
+
+# ------------------------------------------------------------------------------------------------------------- versions
+GOLDEN_VERSIONS = {  # fact sheet §12.4
+    ((10, 1),): "0a080a040a02100a1001",
+    ((2, 1), (1, 2)): "0a080a040a02100210010a0a0a060a04080210031002",
+    ((6, 1), (2, 8), (2, 1)): "0a080a040a02100610010a0a0a060a040806100810080a0a0a060a040808100a1001",
+}
+
+
+@pytest.mark.parametrize(("runs", "stored"), GOLDEN_VERSIONS.items(), ids=str)
+def test_golden_versions_both_ways(runs: tuple[tuple[int, int], ...], stored: str) -> None:
+    made = VersionSequence.from_runs(runs)
+    assert encode_versions(made).hex() == stored
+    decoded = decode_versions(bytes.fromhex(stored), "p")
+    assert decoded == made
+    assert decoded.runs == runs
+    assert encode_versions(pickle.loads(pickle.dumps(decoded))).hex() == stored
+
+
+def test_version_arithmetic() -> None:
+    six = VersionSequence.constant(10, 1).patched(np.array([6, 7]), 8)
+    assert six.runs == ((6, 1), (2, 8), (2, 1))
+    assert len(six) == 10
+    assert VersionSequence.constant(10, 1).patched(BitMap([6, 7]), 8) == six
+    assert six.patched(BitMap(), 9) == six
+    assert six.concat(VersionSequence.constant(3, 1)).runs == ((6, 1), (2, 8), (5, 1))
+    assert six.select(np.array([7, 0, 1])).runs == ((1, 8), (2, 1))
+    mask = np.ones(10, np.bool_)
+    mask[:6] = False
+    assert six.select(mask).runs == ((2, 8), (2, 1))
+    assert VersionSequence.constant(0, 5) == VersionSequence() == six.select(np.array([], np.int64))
+    assert encode_versions(VersionSequence()) == b"" and len(decode_versions(b"", "p")) == 0
+    assert VersionSequence.from_runs([(1, 3), (0, 9), (2, 3)]).runs == ((3, 3),)
+    for bad in (np.array([10]), np.array([-1])):
+        with pytest.raises(InvalidRequest):
+            six.patched(bad, 3)
+
+
+@pytest.mark.parametrize("version", [0, 1, 127, 128, 2**14 - 1, 2**14, 2**35, 2**63, TOP])
+@pytest.mark.parametrize("count", [1, 127, 128, 300, 2**21, 2**31])
+def test_our_encoder_and_protobuf_agree(count: int, version: int) -> None:
+    made = VersionSequence.from_runs([(count, version), (1, 77)])
+    message = rows_pb2.VersionSequence.FromString(encode_versions(made))
+    assert [(run.span.range.start, run.span.range.end, run.version) for run in message.runs] == [
+        (0, count, version),
+        (count, count + 1, 77),
+    ]
+    assert message.SerializeToString() == encode_versions(made)
+    assert decode_versions(encode_versions(made), "p", count + 1) == made
+
+
+def test_only_the_count_of_a_span_matters_and_spans_come_back() -> None:
+    spans = [
+        rows_pb2.Segment(range=ranges.Range(start=5, end=8)),
+        rows_pb2.Segment(range_with_bitmap=ranges.RangeWithBitmap(start=0, end=9, bitmap=b"\x0f\x01")),
+        rows_pb2.Segment(range=ranges.Range(start=0, end=2)),
+        rows_pb2.Segment(range=ranges.Range()),
+        rows_pb2.Segment(sorted_array=array_of(16, [1, 3])),
+    ]
+    message = rows_pb2.VersionSequence(
+        runs=[rows_pb2.VersionRun(span=span, version=at + 1) for at, span in enumerate(spans)]
+    )
+    stored = message.SerializeToString()
+    decoded = decode_versions(stored, "p", 12)
+    assert decoded.runs == ((3, 1), (5, 2), (2, 3), (0, 4), (2, 5))
+    assert decoded.to_numpy().tolist() == [1] * 3 + [2] * 5 + [3] * 2 + [5] * 2
+    assert encode_versions(decoded) == stored
+    assert encode_versions(decoded.patched(np.array([0]), 1)) != stored
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        b"\xff",
+        bytes.fromhex("0a00"),  # a run without a span
+        bytes.fromhex("0a0210"),
+        bytes.fromhex("0a021001"),
+        bytes.fromhex("0a060a040a020805"),  # a range that ends before it starts
+        bytes.fromhex("0a0d0a0b0a0910ffffffffffffffff7f"),
+        bytes.fromhex("0a0e0a0c0a0a10ffffffffffffffffff01"),
+        bytes.fromhex("0a040a020aff"),
+    ],
+)
+def test_hostile_versions_are_corrupt(stored: bytes) -> None:
+    with pytest.raises(CorruptTable, match="manifest"):
+        decode_versions(stored, "manifest")
+    with pytest.raises(CorruptTable, match="manifest"):
+        decode_versions(stored, "manifest", 3)
+
+
+# -------------------------------------------------------------------------------------------------------------- referee
+def newest(table: Path) -> Path:
+    return min((table / "_versions").glob("*.manifest"))
+
+
+def manifest_of(table: Path) -> Any:
+    data = newest(table).read_bytes()
+    (at,) = struct.unpack("<q", data[-16:-8])
+    return table_pb2.Manifest.FromString(data[at + 4 : len(data) - 16])
+
+
+def put_manifest(table: Path, manifest: Any) -> None:
+    data = newest(table).read_bytes()
+    (at,) = struct.unpack("<q", data[-16:-8])
+    body = manifest.SerializeToString()
+    newest(table).write_bytes(data[:at] + struct.pack("<I", len(body)) + body + data[-16:])
+
+
+CREATED, UPDATED = "_row_created_at_version", "_row_last_updated_at_version"
+
+
+def test_what_lance_writes_means_what_it_reads(tmp_path: Path) -> None:
+    rows = pa.table({"id": range(300), "v": [0] * 300})
+    ds = lance.write_dataset(rows, tmp_path / "t", enable_stable_row_ids=True, max_rows_per_file=100)
+    ds.update({"v": "1"}, where="id % 7 = 3")
+    ds.delete("id % 11 = 0")
+    ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(
+        pa.table({"id": [5, 500, 250, 501], "v": [9] * 4})
+    )
+    ds.optimize.compact_files(target_rows_per_fragment=250)
+    ds.update({"v": "2"}, where="id = 8")
+    table = (
+        lance.dataset(tmp_path / "t")
+        .scanner(columns=["id", CREATED, UPDATED], with_row_id=True, with_row_address=True)
+        .to_table()
+    )
+    address = table["_rowaddr"].to_numpy()
+    for fragment in manifest_of(tmp_path / "t").fragments:
+        here = address >> 32 == fragment.id
+        offsets = (address[here] & 0xFFFFFFFF).astype(np.int64)
+        ids = decode_row_ids(fragment.inline_row_ids, "p", fragment.physical_rows)
+        assert ids.to_numpy()[offsets].tolist() == table["_rowid"].to_numpy()[here].tolist()
+        assert ids.position_of(table["_rowid"].to_numpy()[here]).tolist() == offsets.tolist()
+        assert encode_row_ids(ids) == fragment.inline_row_ids
+        for stored, column in (
+            (fragment.inline_created_at_versions, CREATED),
+            (fragment.inline_last_updated_at_versions, UPDATED),
+        ):
+            versions = decode_versions(stored, "p", fragment.physical_rows)
+            assert versions.to_numpy()[offsets].tolist() == table[column].to_numpy()[here].tolist()
+            assert encode_versions(versions) == stored
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        RowIdSequence.from_values(np.arange(40, 50)),
+        RowIdSequence((RangeWithHoles(100, 112, numbers(103, 110)),)),
+        RowIdSequence.from_values([1, 2, 5, 6, 9, 11, 12, 13, 14, 20]),
+        RowIdSequence.from_values(np.arange(10) * 1000),
+        RowIdSequence.from_values(np.arange(10) * 2**33),
+        RowIdSequence.from_values([9, 3, 7, 2, 100, 1, 0, 4, 5, 6]),
+        RowIdSequence((Range(50, 54), Array(numbers(8, 3, 2)), RangeWithBitmap(60, 63, b"\7"))),
+    ],
+    ids=lambda ids: "+".join(type(segment).__name__ for segment in ids.segments),
+)
+def test_what_we_write_means_the_same_to_lance(ids: RowIdSequence, tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"id": range(10)}), tmp_path / "t", enable_stable_row_ids=True)
+    manifest = manifest_of(tmp_path / "t")
+    assert manifest.fragments[0].inline_row_ids == encode_row_ids(RowIdSequence.from_range(0, 10))
+    manifest.next_row_id = 2**40
+    manifest.fragments[0].inline_row_ids = encode_row_ids(ids)
+    versions = VersionSequence.constant(10, 1).patched(np.array([3, 4, 9]), 300)
+    manifest.fragments[0].inline_last_updated_at_versions = encode_versions(versions)
+    put_manifest(tmp_path / "t", manifest)
+    theirs = lance.dataset(tmp_path / "t").scanner(columns=["id", UPDATED], with_row_id=True).to_table()
+    assert theirs["_rowid"].to_pylist() == ids.to_numpy().tolist()
+    assert theirs[UPDATED].to_pylist() == versions.to_numpy().tolist()

@@ -1,0 +1,320 @@
+"""The commit loop on a memory store: races, lost replies, rebases, and what it leaves behind."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from pyroaring import FrozenBitMap
+
+from tablewright.errors import AccessDenied, CommitConflict, CommitUnknown, InvalidRequest, TableExists, VersionNotFound
+from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.envelope import decode_manifest_file, encode_manifest_file
+from tablewright.format.fragment import DataFile, DeletionFileType, Fragment
+from tablewright.format.naming import manifest_path
+from tablewright.format.schema import Schema
+from tablewright.format.transaction import (
+    Append,
+    Delete,
+    MapUpdate,
+    Operation,
+    Overwrite,
+    Restore,
+    Transaction,
+    Update,
+    UpdateConfig,
+)
+from tablewright.snapshot.files import write_deletion_vector
+from tablewright.snapshot.locate import list_versions, read_hint
+from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.storage import MemoryStore, open_store
+from tablewright.testing.faulty_store import (
+    Call,
+    DenyCreation,
+    FailBefore,
+    Fault,
+    FaultyStore,
+    LoseReply,
+    Pause,
+    on_call,
+)
+from tablewright.testing.worlds import seeded_world
+from tablewright.transaction.affected import AffectedRows
+from tablewright.transaction.commit import CommitOptions, Committed, commit, commit_detached
+from tablewright.world import World
+
+SCHEMA = Schema.from_arrow(pa.schema({"a": pa.int64()}))
+
+
+def fragment(name: str = "x", rows: int = 10) -> Fragment:
+    file = DataFile(path=f"{name}.lance", fields=(0,), column_indices=(0,), file_major_version=2, file_minor_version=2)
+    return Fragment(id=0, files=(file,), physical_rows=rows)
+
+
+@pytest.fixture
+def world() -> World:
+    return seeded_world(open_store(f"memory://{uuid.uuid4()}"), 1)
+
+
+def transaction(world: World, base: Snapshot | None, operation: Operation) -> Transaction:
+    version = 0 if base is None else base.version
+    return Transaction(read_version=version, uuid=str(world.ids.uuid()), operation=operation)
+
+
+def do(world: World, base: Snapshot | None, operation: Operation, **more: object) -> Committed:
+    return commit(world, transaction(world, base, operation), base=base, **more)  # type: ignore[arg-type]
+
+
+def create(world: World, *fragments: Fragment) -> Snapshot:
+    return do(world, None, Overwrite(fragments=fragments, schema=SCHEMA)).snapshot
+
+
+def append(name: str = "y") -> Append:
+    return Append(fragments=(fragment(name),))
+
+
+def numbers(world: World) -> list[int]:
+    return [entry.version for entry in list_versions(world.store)]
+
+
+def files(world: World, directory: str) -> list[str]:
+    return sorted(info.path for info in world.store.list(directory))
+
+
+def test_a_table_grows_version_by_version(world: World) -> None:
+    first = create(world, fragment())
+    second = do(world, first, append()).snapshot
+    assert (first.version, second.version, list(second.fragments.ids)) == (1, 2, [0, 1])
+    reread = open_snapshot(world)
+    assert reread.manifest == second.manifest
+    assert reread.file.transaction == second.file.transaction
+    assert len(files(world, "_transactions")) == 2
+
+
+def test_v1_names_stay_v1(world: World) -> None:
+    first = do(
+        world, None, Overwrite(fragments=(), schema=SCHEMA), options=CommitOptions(v2_manifest_names=False)
+    ).snapshot
+    second = do(world, first, append()).snapshot
+    assert (first.entry.path, second.entry.path) == ("_versions/1.manifest", "_versions/2.manifest")
+
+
+def test_two_creations_give_one_table(world: World) -> None:
+    create(world)
+    with pytest.raises(TableExists, match='mode="append"'):
+        create(world)
+    assert (numbers(world), len(files(world, "_transactions"))) == ([1], 1)
+
+
+def test_a_stale_append_lands_after_what_came_in_between(world: World) -> None:
+    base = create(world, fragment())
+    for name in "bcd":
+        do(world, base, append(name))
+    assert sorted(f.files[0].path for f in open_snapshot(world).fragments) == [
+        "b.lance",
+        "c.lance",
+        "d.lance",
+        "x.lance",
+    ]
+    assert list(open_snapshot(world).fragments.ids) == [0, 1, 2, 3]
+
+
+def test_a_race_for_the_same_number_is_lost_once_and_won_then(world: World) -> None:
+    base = create(world)
+    racing: list[str] = []
+
+    def other_writer_first(call: Call) -> Fault | None:
+        if call.method == "put_if_absent" and not racing:
+            return Pause(lambda _: (racing.append("x"), do(world, base, append("theirs")))[0])
+        return None
+
+    ours = replace(world, store=FaultyStore(world.store, other_writer_first))
+    committed = commit(ours, transaction(world, base, append("ours")), base=base)
+    assert (committed.attempts, committed.snapshot.version, numbers(world)) == (2, 3, [1, 2, 3])
+
+
+@pytest.mark.parametrize("fault", [LoseReply(), DenyCreation(), FailBefore()])
+def test_whatever_the_reply_the_version_appears_once(world: World, fault: Fault) -> None:
+    base = create(world)
+    store = FaultyStore(world.store, on_call(fault, method="put_if_absent", nth=0))
+    committed = commit(replace(world, store=store), transaction(world, base, append()), base=base)
+    assert (committed.snapshot.version, numbers(world)) == (2, [1, 2])
+    assert len(open_snapshot(world).fragments) == 1
+
+
+def test_our_own_commit_of_a_lost_attempt_is_recognised_later(world: World) -> None:
+    base = create(world)
+    again = transaction(world, base, append())
+    commit(world, again, base=base)
+    do(world, base, append("z"))
+    assert commit(world, again, base=base).snapshot.version == 2
+    assert numbers(world) == [1, 2, 3]
+
+
+def test_when_nobody_answers_the_outcome_is_unknown(world: World) -> None:
+    base = create(world)
+
+    def silent(call: Call) -> Fault | None:
+        return (
+            FailBefore() if call.path.startswith("_versions/1844") and call.method in ("put_if_absent", "get") else None
+        )
+
+    with pytest.raises(CommitUnknown) as caught:
+        commit(replace(world, store=FaultyStore(world.store, silent)), transaction(world, base, append()), base=base)
+    assert caught.value.version == 2
+    assert len(files(world, "_transactions")) == 2, "what may have been committed keeps its files"
+
+
+def test_a_refusal_is_final(world: World) -> None:
+    base = create(world)
+    store = FaultyStore(world.store, on_call(FailBefore(AccessDenied("no")), method="put_if_absent"))
+    with pytest.raises(AccessDenied):
+        commit(replace(world, store=store), transaction(world, base, append()), base=base)
+    assert numbers(world) == [1]
+
+
+def test_an_incompatible_change_in_between_fails_and_leaves_no_transaction(world: World) -> None:
+    base = create(world, fragment())
+    do(world, base, Overwrite(fragments=(), schema=SCHEMA))
+    with pytest.raises(CommitConflict, match="Incompatible transaction") as caught:
+        do(world, base, append())
+    assert (caught.value.version, caught.value.retryable) == (2, False)
+    assert len(files(world, "_transactions")) == 2
+
+
+def test_retries_run_out(world: World) -> None:
+    base = create(world)
+
+    def always_first(call: Call) -> Fault | None:
+        if call.method != "put_if_absent":
+            return None
+        return Pause(lambda _: do(world, open_snapshot(world), append("t")))
+
+    store = FaultyStore(world.store, always_first)
+    with pytest.raises(CommitConflict, match="after 2 retries"):
+        commit(
+            replace(world, store=store),
+            transaction(world, base, append()),
+            base=base,
+            options=CommitOptions(max_retries=2),
+        )
+    assert numbers(world) == [1, 2, 3, 4]
+
+
+def test_a_strict_overwrite_fails_on_any_newer_version(world: World) -> None:
+    base = create(world)
+    do(world, base, append())
+    with pytest.raises(CommitConflict, match="after 0 retries"):
+        do(world, base, Overwrite(fragments=(), schema=SCHEMA), options=CommitOptions(max_retries=0))
+    assert do(world, base, Overwrite(fragments=(), schema=SCHEMA)).snapshot.version == 3
+
+
+def test_a_version_without_transaction_can_not_be_passed(world: World) -> None:
+    base = create(world)
+    do(world, base, append())
+    path = manifest_path(2)
+    file = decode_manifest_file(world.store.get(path), path)
+    world.store.put(path, encode_manifest_file(replace(file.manifest, transaction_file=""), b""))
+    with pytest.raises(CommitConflict, match="does not have a transaction file"):
+        do(world, base, append("z"))
+
+
+def test_restore_brings_back_and_needs_the_version(world: World) -> None:
+    first = create(world, fragment())
+    second = do(world, first, append()).snapshot
+    third = do(world, second, Restore(version=1)).snapshot
+    assert (third.version, list(third.fragments.ids), third.manifest.max_fragment_id) == (3, [0], 1)
+    with pytest.raises(VersionNotFound, match="Version 9"):
+        do(world, third, Restore(version=9))
+
+
+def test_a_detached_version_is_never_the_latest(world: World) -> None:
+    base = create(world)
+    detached = commit_detached(world, transaction(world, base, append()), base)
+    assert detached.version >> 63 == 1
+    assert open_snapshot(world).version == 1
+    assert open_snapshot(world, detached.version).fragments.total_live_rows == 10
+
+
+def test_the_hint_follows(world: World, tmp_path: object) -> None:
+    local = seeded_world(open_store(str(tmp_path)), 1)
+    do(local, create(local), append())
+    assert read_hint(local.store) == 2
+
+
+def test_bad_options_are_refused() -> None:
+    for wrong in ({"max_retries": -1}, {"timeout_seconds": 0}):
+        with pytest.raises(InvalidRequest):
+            CommitOptions(**wrong)  # type: ignore[arg-type]
+
+
+class TestUnitingDeletions:
+    """Two writers delete different rows of one fragment."""
+
+    def deleting(self, world: World, base: Snapshot, offsets: set[int]) -> tuple[Transaction, AffectedRows]:
+        target = base.fragments[0]
+        known = base.deletion_vector(target) or DeletionVector()
+        union = known.union(DeletionVector.of(sorted(offsets)))
+        file = write_deletion_vector(world.store, 0, union, base.version, world.ids.u64(), DeletionFileType.ARROW_ARRAY)
+        touched = target.with_deletion(file)
+        delete = Delete(updated_fragments=(touched,), deleted_fragment_ids=(), predicate="")
+        return transaction(world, base, delete), AffectedRows({0: FrozenBitMap(offsets)})
+
+    def both(self, world: World, first: set[int], second: set[int], rows: int = 10) -> Snapshot:
+        base = create(world, fragment(rows=rows))
+        one, _ = self.deleting(world, base, first)
+        two, affected = self.deleting(world, base, second)
+        commit(world, one, base=base)
+        return commit(world, two, base=base, affected=affected).snapshot
+
+    def test_different_rows_both_commit(self, world: World) -> None:
+        after = self.both(world, {1, 2}, {5})
+        vector = after.deletion_vector(after.fragments[0])
+        assert vector is not None
+        assert list(vector.to_numpy()) == [1, 2, 5]
+        assert after.fragments[0].deletion is not None
+        assert after.fragments[0].deletion.file_type == DeletionFileType.BITMAP
+        assert after.file.transaction is not None
+        assert after.file.transaction.read_version == 2
+
+    def test_the_last_rows_take_the_fragment_with_them(self, world: World) -> None:
+        after = self.both(world, {0, 1}, {2}, rows=3)
+        assert len(after.fragments) == 0
+
+    def test_a_common_row_is_a_true_conflict(self, world: World) -> None:
+        with pytest.raises(CommitConflict, match="both modified 1 rows"):
+            self.both(world, {1, 2}, {2, 5})
+
+    def test_without_affected_rows_a_common_fragment_conflicts(self, world: World) -> None:
+        base = create(world, fragment())
+        one, _ = self.deleting(world, base, {1})
+        two, _ = self.deleting(world, base, {2})
+        commit(world, one, base=base)
+        with pytest.raises(CommitConflict, match="affected_rows"):
+            commit(world, two, base=base)
+
+    def test_an_update_unites_too_and_brings_its_new_rows(self, world: World) -> None:
+        base = create(world, fragment())
+        one, _ = self.deleting(world, base, {1})
+        two, affected = self.deleting(world, base, {2})
+        assert isinstance(two.operation, Delete)
+        update = Update(updated_fragments=two.operation.updated_fragments, new_fragments=(fragment("new", 1),))
+        commit(world, one, base=base)
+        after = commit(world, replace(two, operation=update), base=base, affected=affected).snapshot
+        assert after.fragments.total_live_rows == 9
+
+    def test_several_versions_in_between_and_a_race(self, world: World) -> None:
+        base = create(world, fragment())
+        ours, affected = self.deleting(world, base, {9})
+        for offset in range(3):
+            theirs, rows = self.deleting(world, open_snapshot(world), {offset})
+            commit(world, theirs, base=open_snapshot(world), affected=rows)
+        do(world, open_snapshot(world), UpdateConfig(config_updates=MapUpdate(entries={"k": "v"})))
+        after = commit(world, ours, base=base, affected=affected).snapshot
+        assert (after.version, after.fragments.total_live_rows) == (6, 6)
+
+
+def test_memory_stores_are_shared_by_address() -> None:
+    assert isinstance(open_store("memory://shared-by-address"), MemoryStore)
