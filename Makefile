@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
-PYTEST := $(PYTHON) -m pytest -q -n 2 --dist loadscope --no-loadscope-reorder
+PYTEST := $(PYTHON) -m pytest -q -n 2 --dist loadscope --no-loadscope-reorder --max-worker-restart=0
 STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
 help: ## print the verbs
@@ -18,14 +18,14 @@ demo: $(STAMP) ## a table of documents with embeddings on embedded Spark, in a m
 test: $(STAMP) ## all tests, Spark included
 	@$(PYTEST)
 
-quick: $(STAMP) ## the tests that need no JVM, in under a minute
-	@$(PYTEST) -m "not spark and not slow"
+quick: $(STAMP) ## unit and property tests: no JVM, no second Lance, in under a minute
+	@TABLEWRIGHT_HYPOTHESIS=brief $(PYTEST) -m "not spark and not slow" tests/unit tests/property src
 
 check: $(STAMP) ## ruff, mypy --strict, the arrows between the rooms, the one import of lance
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
-	@$(VENV)/bin/lint-imports
+	@$(VENV)/bin/lint-imports --no-cache
 	@$(PYTHON) tools/lance_imports.py
 
 fix: $(STAMP) ## let ruff mend and format what it can
@@ -40,7 +40,7 @@ proto: $(STAMP) ## generate the protobuf modules from our .proto files
 
 clean: ## remove caches and leftovers; .venv stays
 	@find . -path ./$(VENV) -prune -o -type d -name __pycache__ -print0 | xargs -0 rm -rf
-	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist spark-warehouse metastore_db derby.log
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
 
 # A Python 3.11 or newer, the first that runs; then the package with everything for development.
 $(STAMP): pyproject.toml constraints.txt

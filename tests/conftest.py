@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
 
-# `TABLEWRIGHT_HYPOTHESIS=deep make test` searches longer; the quick profile is what every run does.
-settings.register_profile("quick", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `TABLEWRIGHT_HYPOTHESIS=deep make test` searches longer, `make quick` is brief; every other run is the middle way.
+settings.register_profile("brief", max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("normal", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("deep", max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
-settings.load_profile(os.environ.get("TABLEWRIGHT_HYPOTHESIS", "quick"))
+settings.load_profile(os.environ.get("TABLEWRIGHT_HYPOTHESIS", "normal"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -48,6 +49,6 @@ def spark() -> Iterator[Any]:
     """The one Spark session of all tests: embedded as a user gets it, on two cores."""
     from tablewright.engine.spark.session import embedded_session
 
-    session = embedded_session("local[2]", {"spark.sql.shuffle.partitions": "2"})
+    session = embedded_session("local[2]", {"spark.sql.shuffle.partitions": "2"}, brief=True)
     yield session
     session.stop()

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as at
 from datafusion import DataFrame, Expr, SessionConfig, SessionContext
 
 __all__ = ["ExpressionError", "Frame", "evaluate", "open_frame"]
@@ -40,8 +41,7 @@ class Frame:
     def __init__(self, batch: pa.RecordBatch) -> None:
         if batch.num_columns == 0:
             batch = pa.record_batch([pa.nulls(batch.num_rows)], names=[_NO_COLUMNS])
-        self._rows = batch.num_rows
-        self._frame: DataFrame = _session().read_batch(batch)
+        self._frame: DataFrame = _session().read_batch(_plain_structs(batch))
 
     def parse(self, sql: str) -> Expr:
         """DataFusion's tree of an expression."""
@@ -78,6 +78,26 @@ def evaluate(batch: pa.RecordBatch, columns: Sequence[str], sqls: Sequence[str])
     """Values of DataFusion expressions over a batch, which holds (at least) ``columns``."""
     frame = open_frame(batch, columns)
     return frame.values([frame.parse(sql) for sql in sqls])
+
+
+def _plain_structs(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Structs as DataFusion can take them.
+
+    Its Arrow can't import a slice of a struct inside a struct, and its access to members forgets that the struct may be
+    null: members get the nulls of what is above them.
+    """
+    if not any(at.is_struct(field.type) for field in batch.schema):
+        return batch
+    return pa.RecordBatch.from_arrays([_rebuilt(array) for array in batch.columns], names=batch.schema.names)
+
+
+def _rebuilt(array: pa.Array) -> pa.Array:
+    if not at.is_struct(array.type) or not array.type.num_fields:
+        return array
+    members = [_rebuilt(member) for member in array.flatten()]
+    mask = array.is_null() if array.null_count else None
+    fields = [array.type.field(i).with_nullable(True) for i in range(array.type.num_fields)]
+    return pa.StructArray.from_arrays(members, fields=fields, mask=mask)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -8,6 +8,7 @@ in its text.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -59,19 +60,24 @@ def compile_filter(filter: Filter, schema: SchemaLike | pa.Schema, *, now_ns: in
     if not pa.types.is_boolean(compiled.type):
         raise InvalidRequest(
             f"Invalid user input: The filter {filter} does not return a boolean, but {compiled.type}. "
-            "Compare it with something."
+            f"Compare it with something. The columns are: {', '.join(with_system_columns(schema).names)}."
         )
     return Predicate(text=filter, columns=compiled.columns, paths=compiled.paths, sql=compiled)
 
 
 def _compile_arrow(expression: pc.Expression, schema: pa.Schema) -> Predicate:
     text = str(expression)
-    columns = tuple(name for name in schema.names if name in text)
+    columns = tuple(name for name in schema.names if _mentions(text, name))
     batch = empty_batch(pa.schema([schema.field(name) for name in columns]))
     kind = _arrow_values(batch, expression, Scope(schema)).type
     if not pa.types.is_boolean(kind):
         raise InvalidRequest(f"Invalid user input: The filter {text} does not return a boolean, but {kind}.")
     return Predicate(text=text, columns=columns, paths=tuple((name,) for name in columns), arrow=expression)
+
+
+def _mentions(text: str, name: str) -> bool:
+    """Whether a name stands in the text on its own: as a column, or (which does no harm) inside a literal."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _arrow_values(batch: pa.RecordBatch, expression: pc.Expression, scope: Scope | None = None) -> pa.Array:

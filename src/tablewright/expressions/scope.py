@@ -89,8 +89,10 @@ class Scope:
         close = difflib.get_close_matches(name.split(".")[-1 if among else 0].lower(), folded, n=1, cutoff=0.6)
         hint = f" Did you mean '{folded[close[0]]}'?" if close else ""
         where = f"The columns are: {', '.join(self._exact)}."
-        if among is not None:
-            where = f"Its parent has the fields: {', '.join(among)}." if among else "Its parent is not a struct."
+        if among:
+            where = f"Its parent has the fields: {', '.join(among)}."
+        elif among is not None:
+            where = f"Its parent is not a struct. {where}"
         return InvalidRequest(f"Invalid user input: No field named {name}.{hint} {where}")
 
 

@@ -110,11 +110,9 @@ def compile_sql(
     try:
         return _compile(expression, scope, moment, condition)
     except InvalidRequest as error:
-        raise InvalidRequest(_with_expression(str(error), expression)) from None
+        raise InvalidRequest(_in_full(str(error), expression, scope)) from None
     except ExpressionError as error:
-        known = ", ".join(scope.schema.names)
-        text = _with_expression(f"Invalid user input: {error}.", expression)
-        raise InvalidRequest(f"{text}. The columns are: {known}.") from error
+        raise InvalidRequest(_in_full(f"Invalid user input: {error}.", expression, scope)) from error
 
 
 def compile_projection(
@@ -131,10 +129,12 @@ def compile_projection(
     return Projection(names=tuple(expressions), expressions=compiled)
 
 
-def _with_expression(message: str, expression: str) -> str:
-    if expression and expression in message:
-        return message
-    return f"{message} The expression was: {expression}"
+def _in_full(message: str, expression: str, scope: Scope) -> str:
+    """The message with the expression and the columns there are, unless it shows them already."""
+    if not expression or expression not in message:
+        message = f"{message} The expression was: {expression!r}."
+    known = ", ".join(scope.schema.names)
+    return message if known in message else f"{message} The columns are: {known}."
 
 
 def _compile(expression: str, scope: Scope, now_ns: int, condition: bool) -> CompiledExpression:

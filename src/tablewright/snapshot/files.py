@@ -121,10 +121,22 @@ def write_deletion_vector(
     deletion = DeletionFile(file_type=file_type, read_version=read_version, id=file_id, num_deleted_rows=len(vector))
     path = deletion_path(fragment_id, deletion)
     data = encode_deletion_vector(vector, file_type)
-    store.put(path, data)
+    try:
+        store.put(path, data)
+    except TablewrightError:
+        _forget(store, path)
+        raise
     if _is_cached(store, path):
         _vectors.put(join_uri(store.location.uri, path), vector, len(data) + _ENTRY_OVERHEAD_BYTES)
     return deletion
+
+
+def _forget(store: Store, path: str) -> None:
+    """Remove what a put without an answer may have left; nobody refers to it."""
+    try:
+        store.delete(path)
+    except TablewrightError:
+        return
 
 
 def _is_cached(store: Store, path: str) -> bool:

@@ -231,6 +231,7 @@ def _update(manifest: Manifest, operation: Update) -> Manifest:
     updated_ids = tuple(fragment.id for fragment in operation.updated_fragments)
     touched = _current(manifest, (*updated_ids, *operation.removed_fragment_ids), operation)
     version = manifest.version + 1
+    alive = {field.id for field in manifest.schema.fields}
     changed: dict[int, Fragment] = {}
     for fragment in operation.updated_fragments:
         if not in_place:
@@ -238,7 +239,7 @@ def _update(manifest: Manifest, operation: Update) -> Manifest:
             continue
         lineage = touched[fragment.id]
         fragment = replace(
-            _without_dead_files(fragment),
+            _without_dead_files(fragment, alive),
             row_ids=lineage.row_ids,
             created_at=lineage.created_at,
             last_updated_at=lineage.last_updated_at,
@@ -269,6 +270,8 @@ def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:
     taken = [fragment.id for fragment in new if manifest.fragments.has(fragment.id) and fragment.id not in set(old)]
     if taken:
         raise InvalidRequest(f"Rewrite reuses fragment ids {taken} that are in the table: reserve fragment ids first.")
+    alive = {field.id for field in manifest.schema.fields}
+    new = [_without_dead_files(fragment, alive) for fragment in new]
     if not manifest.stable_row_ids:
         new = [without_lineage(fragment) for fragment in new]
     elif any(fragment.row_ids is None for fragment in new):
@@ -318,10 +321,19 @@ def _merge(manifest: Manifest, operation: Merge) -> Manifest:
     return replace(
         manifest,
         schema=operation.schema,
-        fragments=FragmentList.of(_without_dead_files(fragment) for fragment in operation.fragments),
+        fragments=FragmentList.of(_merged(manifest, fragment) for fragment in operation.fragments),
         max_fragment_id=highest if highest >= 0 else None,
         indices=coverage.of_schema(manifest.indices, operation.schema),
     )
+
+
+def _merged(manifest: Manifest, fragment: Fragment) -> Fragment:
+    """A fragment of a merge; where its data files changed, all its rows were updated now."""
+    fragment = _without_dead_files(fragment)
+    if not manifest.stable_row_ids or not manifest.fragments.has(fragment.id):
+        return fragment
+    same_files = manifest.fragments.by_id(fragment.id).files == fragment.files
+    return fragment if same_files else with_updated_rows(fragment, None, manifest.version + 1)
 
 
 def _project(manifest: Manifest, operation: Project) -> Manifest:

@@ -16,7 +16,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from tablewright.errors import CommitConflict, InvalidRequest, TableExists, TablewrightError, VersionNotFound
+from tablewright.errors import (
+    CommitConflict,
+    CommitUnknown,
+    InvalidRequest,
+    TableExists,
+    TablewrightError,
+    VersionNotFound,
+)
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.envelope import ManifestFile, encode_manifest_file
 from tablewright.format.flags import check_writable
@@ -37,7 +44,7 @@ from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.apply import Creation, apply
 from tablewright.transaction.committer import Published, publish
 from tablewright.transaction.conflicts import Outcome, judge
-from tablewright.transaction.rebase import unite_deletions, with_united_deletions
+from tablewright.transaction.rebase import past, unite_deletions, with_united_deletions
 from tablewright.world import World
 
 __all__ = ["CommitOptions", "Committed", "commit", "commit_detached"]
@@ -105,6 +112,7 @@ class _Loop:
         self.started = started
         self.attempts = 0
         self.written: list[str] = []
+        self.written_transaction = b""
 
     # -- the two ways in
 
@@ -162,6 +170,7 @@ class _Loop:
             if verdict.outcome == Outcome.REBASE:
                 to_unite.update(verdict.fragments)
                 their_name = _name(theirs.operation)
+            self.transaction = replace(self.transaction, operation=past(self.transaction.operation, theirs.operation))
         newest = Snapshot(world=self.world, entry=entry, file=file)
         if to_unite:
             self._unite(newest, to_unite, their_name)
@@ -206,9 +215,10 @@ class _Loop:
             check_writable(manifest.writer_flags, world.store.location.uri)
         data = encode_transaction(self.transaction)
         name = transaction_path(self.transaction.read_version, self.transaction.uuid)
-        if name not in self.written:
+        if data != self.written_transaction:
             self.written.append(name)
             write_transaction(world.store, self.transaction)
+            self.written_transaction = data
         after = apply(
             manifest,
             self.transaction,
@@ -255,7 +265,9 @@ class _Loop:
         """A transaction that we know failed removes the files it minted for the commit."""
         try:
             return work()
-        except (CommitConflict, InvalidRequest, VersionNotFound):
+        except CommitUnknown:
+            raise  # it may be visible: what it refers to has to stay
+        except TablewrightError:
             self._discard()
             raise
 

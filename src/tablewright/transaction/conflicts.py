@@ -7,7 +7,7 @@ what the tests walk cell by cell, and what the docs print (:func:`as_markdown`).
 ``.``  fine: nothing to do
 ``R``  retryable: run the whole operation again on the latest version
 ``I``  incompatible: give up
-a…m    a named rule of :data:`RULES`, a pure function of the two operations
+a…r    a named rule of :data:`RULES`, a pure function of the two operations
 ====  =============================================================================
 
 A rule may answer *rebase*: then :mod:`tablewright.transaction.rebase` moves our transaction past theirs. What it
@@ -86,12 +86,14 @@ KINDS = (
     "UpdateColumns",
     "CreateIndex",
     "Rewrite",
-    "Merge",
+    "MergeKeep",
+    "MergeNull",
     "ProjectKeep",
     "ProjectNull",
     "DataReplacement",
     "Config",
     "SchemaMetadata",
+    "FieldMetadata",
     "Overwrite",
     "Restore",
     "ReserveFragments",
@@ -99,27 +101,30 @@ KINDS = (
     "Clone",
     "UpdateMemWalState",
 )
-"""Columns and rows of the matrix. Update and Project stand twice, by mode; UpdateConfig twice, by what it changes."""
+"""Columns and rows of the matrix. Some operations stand several times: Update by its mode, Merge and Project by whether
+they keep the nullability of columns, UpdateConfig by what it changes."""
 
 _ROWS = """
-Append            . . . . . . . . R . . . I I . . . I
-Delete            . a a c . b R . . b . . I I . . . I
-UpdateRows        m a n c . b R . R b . . I I . . . R
-UpdateColumns     . c c c . b R d R b . . I I . . . R
-CreateIndex       . . . . e f . k k g . . I I . . . R
-Rewrite           . b b b f b R . . b . . I I . . . R
-Merge             R R R R . R R I I R . R I I . . . I
-ProjectKeep       . . . . . . R R R . . . I I . . . I
-ProjectNull       R . R R . . R R R R . . I I . . . I
-DataReplacement   . . b b g b R . R h . . I I . . . I
-Config            . . . . . . . . . . i . . . . . . .
-SchemaMetadata    . . . . . . R . . . . I I I . . . R
-Overwrite         . . . . . . . . . . j . R . . . . I
-Restore           . . . . . . . . . . . I . . . . . I
-ReserveFragments  . . . . . . . . . . . . I I . . . .
-UpdateBases       . . . . . . . . . . . . . . . l . .
-Clone             . . . . . . . . . . . . . . . . . .
-UpdateMemWalState I I R R R R I I I I . R I I . . . R
+Append            . . . . . . . R . R . . . . I I . . . I
+Delete            . a a c . b R R . . b . . . I I . . . I
+UpdateRows        m a n c . b R R . R b . . . I I . . . R
+UpdateColumns     . c c c . b R R d R b . . . I I . . . R
+CreateIndex       . . . . e f . . k k g . . . I I . . . R
+Rewrite           . b b b f b R R . . b . . . I I . . . R
+MergeKeep         R R R R . R R R I I R . R R I I . . . I
+MergeNull         R R R R . R R R I I R . R R I I . . . I
+ProjectKeep       . . . . . . R R R R . . . . I I . . . I
+ProjectNull       R . R R . . R R R R R . . . I I . . . I
+DataReplacement   . o b p g b R R q R h . . . I I . . . I
+Config            . . . . . . . . . . . i . . . . . . . .
+SchemaMetadata    . . . . . . R R . . . . I . I I . . . R
+FieldMetadata     . . . . . . R R . . . . . r I I . . . R
+Overwrite         . . . . . . . . . . . j . . R . . . . I
+Restore           . . . . . . . . . . . . I I . . . . . I
+ReserveFragments  . . . . . . . . . . . . . . I I . . . .
+UpdateBases       . . . . . . . . . . . . . . . . . l . .
+Clone             . . . . . . . . . . . . . . . . . . . .
+UpdateMemWalState I I R R R R I I I I I . R R I I . . . R
 """
 
 MATRIX: dict[str, dict[str, str]] = {
@@ -132,17 +137,18 @@ def kinds_of(operation: Operation) -> tuple[str, ...]:
     match operation:
         case Update():
             return ("UpdateColumns" if operation.update_mode == UpdateMode.REWRITE_COLUMNS else "UpdateRows",)
-        case Project():
-            return ("ProjectKeep" if operation.preserves_nullability else "ProjectNull",)
+        case Project() | Merge():
+            return (type(operation).__name__ + ("Keep" if operation.preserves_nullability else "Null"),)
         case UpdateConfig():
             schema = ("SchemaMetadata",) if operation.schema_metadata_updates is not None else ()
-            return schema + (("Config",) if changed_config_keys(operation) or not schema else ())
+            fields = ("FieldMetadata",) if operation.field_metadata_updates else ()
+            config = ("Config",) if changed_config_keys(operation) or not (schema or fields) else ()
+            return schema + fields + config
         case (
             Append()
             | Delete()
             | CreateIndex()
             | Rewrite()
-            | Merge()
             | DataReplacement()
             | Overwrite()
             | Restore()
@@ -220,6 +226,30 @@ def _same_column_file(ours: Operation, theirs: Operation, has_affected_rows: boo
     return _retry_if(both, "both replace the same column")
 
 
+def _removed_replaced(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    gone = changed_fragments(ours) & removed_fragments(theirs)
+    return Verdict(Outcome.INCOMPATIBLE, tuple(sorted(gone)), "they removed the fragment") if gone else _FINE
+
+
+def _rewritten_replaced(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, DataReplacement) and isinstance(theirs, Update)
+    mine, changed = replaced_fields(ours), frozenset(theirs.fields_modified)
+    both = frozenset(id for id in mine if id in changed_fragments(theirs) and mine[id] & changed)
+    return _retry_if(both | (mine.keys() & removed_fragments(theirs)), "they rewrote the column that we replace")
+
+
+def _dropped_replaced(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, DataReplacement) and isinstance(theirs, Project)
+    gone = dropped_fields(frozenset().union(*replaced_fields(ours).values()), theirs.schema)
+    return Verdict(Outcome.INCOMPATIBLE, (), f"they dropped field ids {sorted(gone)}") if gone else _FINE
+
+
+def _same_field_metadata(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, UpdateConfig) and isinstance(theirs, UpdateConfig)
+    both = ours.field_metadata_updates.keys() & theirs.field_metadata_updates.keys()
+    return Verdict(Outcome.INCOMPATIBLE, (), f"both change field ids {sorted(both)}") if both else _FINE
+
+
 def _same_config_keys(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
     assert isinstance(ours, UpdateConfig) and isinstance(theirs, UpdateConfig)
     mine, other = changed_config_keys(ours), changed_config_keys(theirs)
@@ -284,6 +314,10 @@ RULES: dict[str, tuple[str, Rule]] = {
     "l": ("incompatible if both add one base path", _same_base),
     "m": ("retry if ours inserted keys that their new rows may hold", _keys_may_exist),
     "n": ("as m, then as a", _updated_both),
+    "o": ("incompatible if they removed a fragment whose column we replace", _removed_replaced),
+    "p": ("retry if they rewrote the column that we replace, or removed its fragment", _rewritten_replaced),
+    "q": ("incompatible if they dropped the column that we replace", _dropped_replaced),
+    "r": ("incompatible if both change the metadata of one field", _same_field_metadata),
 }
 
 

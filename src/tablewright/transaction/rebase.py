@@ -1,6 +1,10 @@
 """Our transaction moved past theirs: metadata work only (fact sheet §6.2).
 
-Filled in so far: uniting deletion vectors. For every fragment that both changed,
+Filled in so far:
+
+*An index past rewritten columns*: fragments whose indexed column was rewritten meanwhile leave its coverage.
+
+*Uniting deletion vectors*: for every fragment that both changed,
 
 1. the commit loop loads *their* newest deletion vector (this module says for which fragments);
 2. a row that both touched is a true conflict: the operation must run again;
@@ -16,10 +20,21 @@ from tablewright.errors import CommitConflict, InternalError
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DeletionFile
 from tablewright.format.manifest import Manifest
-from tablewright.format.transaction import Delete, Transaction, Update
+from tablewright.format.transaction import CreateIndex, Delete, Operation, Transaction, Update
 from tablewright.transaction.affected import AffectedRows
+from tablewright.transaction.coverage import without_rewritten_columns
+from tablewright.transaction.touched import changed_fragments
 
-__all__ = ["United", "unite_deletions", "with_united_deletions"]
+__all__ = ["United", "past", "unite_deletions", "with_united_deletions"]
+
+
+def past(operation: Operation, theirs: Operation) -> Operation:
+    """Our operation as it has to be after theirs, where that needs nothing but the two."""
+    if isinstance(operation, CreateIndex) and isinstance(theirs, Update) and theirs.fields_modified:
+        fragments = changed_fragments(theirs)
+        covered = without_rewritten_columns(operation.new_indices, theirs.fields_modified, fragments)
+        return replace(operation, new_indices=covered)
+    return operation
 
 
 @dataclass(frozen=True, slots=True)

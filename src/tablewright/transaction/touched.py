@@ -96,12 +96,11 @@ def _keys(update: MapUpdate | None) -> frozenset[str]:
 
 
 def changed_config_keys(operation: UpdateConfig) -> frozenset[tuple[str, str]]:
-    """Every key an UpdateConfig writes or removes, qualified by the map it lives in.
+    """Every key of the table's config or metadata that is written or removed, qualified by the map it lives in.
 
     A replaced map touches all its keys, which is written as the key ``*``.
     """
     maps = {"config": operation.config_updates, "table": operation.table_metadata_updates}
-    maps |= {f"field {field}": update for field, update in operation.field_metadata_updates.items()}
     keys = {(name, key) for name, update in maps.items() for key in _keys(update)}
     keys |= {(name, "*") for name, update in maps.items() if update is not None and update.replace}
     return frozenset(keys)

@@ -7,16 +7,18 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from pyroaring import FrozenBitMap
+from pyroaring import BitMap, FrozenBitMap
 
 from tablewright.errors import AccessDenied, CommitConflict, CommitUnknown, InvalidRequest, TableExists, VersionNotFound
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.envelope import decode_manifest_file, encode_manifest_file
 from tablewright.format.fragment import DataFile, DeletionFileType, Fragment
+from tablewright.format.index import IndexMetadata
 from tablewright.format.naming import manifest_path
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import (
     Append,
+    CreateIndex,
     Delete,
     MapUpdate,
     Operation,
@@ -25,6 +27,7 @@ from tablewright.format.transaction import (
     Transaction,
     Update,
     UpdateConfig,
+    UpdateMode,
 )
 from tablewright.snapshot.files import write_deletion_vector
 from tablewright.snapshot.locate import list_versions, read_hint
@@ -318,3 +321,18 @@ class TestUnitingDeletions:
 
 def test_memory_stores_are_shared_by_address() -> None:
     assert isinstance(open_store("memory://shared-by-address"), MemoryStore)
+
+
+def test_an_index_past_rewritten_columns_leaves_their_fragments_out(world: World) -> None:
+    base = create(world, fragment("x"), fragment("y"))
+    entry = IndexMetadata(
+        uuid=uuid.uuid4(), fields=(0,), name="i", dataset_version=1, fragment_bitmap=BitMap([0, 1]).serialize()
+    )
+    rewritten = replace(base.fragments[0], files=(replace(base.fragments[0].files[0], path="new.lance"),))
+    update = Update(updated_fragments=(rewritten,), fields_modified=(0,), update_mode=UpdateMode.REWRITE_COLUMNS)
+    do(world, base, update)
+    after = do(world, base, CreateIndex(new_indices=(entry,), removed_indices=())).snapshot
+    assert set(after.manifest.indices[0].coverage or ()) == {1}
+    assert after.file.transaction is not None
+    assert isinstance(after.file.transaction.operation, CreateIndex)
+    assert set(after.file.transaction.operation.new_indices[0].coverage or ()) == {1}

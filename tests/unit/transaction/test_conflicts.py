@@ -79,12 +79,14 @@ SAMPLES: dict[str, Operation] = {
     ),
     "CreateIndex": CreateIndex(new_indices=(index("i", (0,), {1, 2}),), removed_indices=()),
     "Rewrite": Rewrite(groups=(RewriteGroup(old_fragments=(fragment(1),), new_fragments=(fragment(9),)),)),
-    "Merge": Merge(fragments=(fragment(1),), schema=SCHEMA),
+    "MergeKeep": Merge(fragments=(fragment(1),), schema=SCHEMA, preserves_nullability=True),
+    "MergeNull": Merge(fragments=(fragment(1),), schema=SCHEMA),
     "ProjectKeep": Project(schema=SCHEMA, preserves_nullability=True),
     "ProjectNull": Project(schema=SCHEMA),
     "DataReplacement": replacement(1, 0),
     "Config": config(config_updates=MapUpdate(entries={"k": "v"})),
     "SchemaMetadata": config(schema_metadata_updates=MapUpdate(entries={"k": "v"})),
+    "FieldMetadata": UpdateConfig(field_metadata_updates={0: MapUpdate(entries={"k": "v"})}),
     "Overwrite": Overwrite(fragments=(), schema=SCHEMA, config_upsert_values={"k": "v"}),
     "Restore": Restore(version=1),
     "ReserveFragments": ReserveFragments(num_fragments=2),
@@ -94,6 +96,7 @@ SAMPLES: dict[str, Operation] = {
 }
 # What each rule says about the samples above, which all touch fragment 1, key k, column 0 and so on.
 ON_SAMPLES = dict.fromkeys("abcefgh", Outcome.RETRY) | {"d": Outcome.FINE, "k": Outcome.FINE, "m": Outcome.FINE}
+ON_SAMPLES |= {"o": Outcome.FINE, "p": Outcome.FINE, "q": Outcome.FINE, "r": Outcome.INCOMPATIBLE}
 ON_SAMPLES |= {"i": Outcome.INCOMPATIBLE, "j": Outcome.INCOMPATIBLE, "l": Outcome.INCOMPATIBLE, "n": Outcome.RETRY}
 PLAIN = {".": Outcome.FINE, "R": Outcome.RETRY, "I": Outcome.INCOMPATIBLE}
 
@@ -173,7 +176,7 @@ class TestRules:
         assert judge(SAMPLES["Config"], same_key_elsewhere).outcome == Outcome.FINE
         assert judge(SAMPLES["Config"], replaces_all).outcome == Outcome.INCOMPATIBLE
 
-    def test_i_field_metadata_of_different_fields_is_fine(self) -> None:
+    def test_r_field_metadata_of_different_fields_is_fine(self) -> None:
         ours = UpdateConfig(field_metadata_updates={0: MapUpdate(entries={"k": "v"})})
         theirs = UpdateConfig(field_metadata_updates={1: MapUpdate(entries={"k": "v"})})
         assert judge(ours, theirs).outcome == Outcome.FINE
@@ -194,6 +197,17 @@ class TestRules:
         upsert = Update(new_fragments=(fragment(0),), inserted_rows=KeyExistenceFilter(field_ids=(0,)))
         assert judge(upsert, SAMPLES["Append"]).outcome == Outcome.RETRY
         assert judge(upsert, SAMPLES["UpdateRows"]).outcome == Outcome.RETRY
+
+    def test_o_a_removed_fragment_can_not_be_replaced(self) -> None:
+        removes = Delete(updated_fragments=(), deleted_fragment_ids=(1,), predicate="")
+        assert judge(SAMPLES["DataReplacement"], removes).outcome == Outcome.INCOMPATIBLE
+
+    def test_p_a_rewritten_column_can_not_be_replaced(self) -> None:
+        assert judge(replacement(1, 1), SAMPLES["UpdateColumns"]).outcome == Outcome.RETRY
+
+    def test_q_a_dropped_column_can_not_be_replaced(self) -> None:
+        dropped = Project(schema=SCHEMA.project_ids([1]), preserves_nullability=True)
+        assert judge(SAMPLES["DataReplacement"], dropped).outcome == Outcome.INCOMPATIBLE
 
     def test_both_kinds_of_config_at_once_take_the_worse(self) -> None:
         both = UpdateConfig(

@@ -1,0 +1,177 @@
+"""``make demo``: a table of documents with embeddings, on Spark, in Arrow, back in time, and in pylance.
+
+Run it with a path to keep the table: ``python examples/demo.py /tmp/documents.lance``.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import lance  # the referee: this table must be theirs as much as ours
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+
+import tablewright as tw
+
+DIMENSIONS = 64
+TOPICS = ("astronomy", "baking", "cycling", "databases", "economics", "forestry")
+SUBJECTS = ("notes on", "a history of", "mistakes in", "the future of", "first steps in", "a critique of")
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64()),
+        pa.field("title", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("crawled", pa.timestamp("us", "UTC")),
+        pa.field("embedding", pa.list_(pa.float32(), DIMENSIONS)),
+    ]
+)
+console = Console()
+
+
+def main(arguments: list[str]) -> int:
+    """Tell the story; 0 if the referee agrees with every line of it."""
+    console.print(Panel.fit("[bold]Tablewright[/]: documents with embeddings, written by Spark, open to every Lance"))
+    with table_address(arguments) as uri:
+        try:
+            agreed = story(uri)
+        except tw.errors.TablewrightError as error:
+            console.print(f"[bold red]{type(error).__name__}[/]: {error}")
+            return 1
+    console.print("[bold green]Same rows everywhere.[/]" if agreed else "[bold red]pylance reads other rows![/]")
+    return 0 if agreed else 1
+
+
+def story(uri: str) -> bool:
+    """Write, append, read, travel, compare."""
+    with step("Start an embedded Spark session"):
+        from tablewright.engine.spark.session import embedded_session
+
+        spark = embedded_session(brief=True)
+
+    with step("Write a DataFrame of 20,000 documents: executors write the files, one commit shows them"):
+        ds = tw.write_dataset(documents(spark, 0, 20_000, "2026-01-01"), uri, schema=SCHEMA)
+    ds.tags.create("first-crawl", ds.version)
+    tell(ds, "tagged [cyan]first-crawl[/]")
+
+    with step("Append 5,000 more the next day"):
+        ds = tw.write_dataset(documents(spark, 20_000, 25_000, "2026-01-02"), ds, mode="append")
+    tell(ds)
+
+    with step("Read it in Spark: only two columns leave the files"):
+        counts = ds.to_spark(spark, columns=["topic", "crawled"]).groupBy("topic").count().orderBy("topic").toArrow()
+    show(counts)
+
+    with step("Read it in Arrow: a filter in SQL"):
+        found = ds.to_table(columns=["id", "title"], filter="topic = 'databases' AND id % 2500 < 10")
+    show(found)
+
+    with step("Travel to the first crawl"):
+        before = tw.dataset(uri, version="first-crawl")
+    tell(before, "while the latest is version " + str(before.latest_version))
+
+    with step("Open the same table with pylance, and let it judge"):
+        agreed = compare(uri, ds, before)
+    with step("Ask pylance for the nearest neighbours of document 3"):
+        near = neighbours(uri, ds)
+    show(near)
+    return agreed
+
+
+def documents(spark: Any, start: int, end: int, day: str) -> Any:
+    """A Spark DataFrame of invented documents; their embeddings lie around their topic's direction."""
+
+    def invent(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        directions = np.random.default_rng(7).normal(size=(len(TOPICS), DIMENSIONS))
+        for batch in batches:
+            ids = batch.column("id").to_numpy()
+            noise = np.random.default_rng(int(ids[0])).normal(size=(len(ids), DIMENSIONS))
+            vectors = (directions[ids % len(TOPICS)] + 0.5 * noise).astype(np.float32)
+            offsets = np.arange(len(ids) + 1, dtype=np.int32) * DIMENSIONS
+            topics = np.array(TOPICS)[ids % len(TOPICS)]
+            titles = np.char.add(np.array(SUBJECTS)[ids // len(TOPICS) % len(SUBJECTS)], np.char.add(" ", topics))
+            yield pa.record_batch(
+                {
+                    "id": ids,
+                    "title": titles,
+                    "topic": topics,
+                    "embedding": pa.ListArray.from_arrays(offsets, vectors.ravel()),
+                }
+            )
+
+    frame = spark.range(start, end, 1, 4).mapInArrow(
+        invent, "id long, title string, topic string, embedding array<float>"
+    )
+    return frame.selectExpr("id", "title", "topic", f"timestamp'{day} 00:00:00' AS crawled", "embedding")
+
+
+def compare(uri: str, ours: Any, before: Any) -> bool:
+    """Whether pylance finds the table valid, and reads the same rows as we do, now and then."""
+    theirs = lance.dataset(uri)
+    theirs.validate()
+    table = Table("", "Tablewright", f"pylance {lance.__version__}", "")
+    same = True
+    for name, mine, other in (
+        ("version", ours.version, theirs.version),
+        ("rows now", ours.count_rows(), theirs.count_rows()),
+        ("rows of first-crawl", before.count_rows(), lance.dataset(uri, version="first-crawl").count_rows()),
+        ("fragments", len(ours.get_fragments()), len(theirs.get_fragments())),
+        ("every value", "", "equal" if ours.to_table().equals(theirs.to_table()) else "different"),
+    ):
+        good = mine == other or other == "equal"
+        same = same and good
+        table.add_row(name, str(mine), str(other), "[green]✓[/]" if good else "[red]✗[/]")
+    console.print(table)
+    return same
+
+
+def neighbours(uri: str, ours: Any) -> pa.Table:
+    """Documents near document 3, by pylance's vector search over the files that Spark executors wrote."""
+    vector = ours.to_table(columns=["embedding"], filter="id = 3")["embedding"][0].as_py()
+    near = {"column": "embedding", "q": np.array(vector, np.float32), "k": 3}
+    return lance.dataset(uri).to_table(columns=["id", "title", "_distance"], nearest=near)
+
+
+@contextmanager
+def table_address(arguments: list[str]) -> Iterator[str]:
+    """The path that was asked for, or a temporary one."""
+    if arguments:
+        yield arguments[0]
+        return
+    with tempfile.TemporaryDirectory(prefix="tablewright-") as directory:
+        yield str(Path(directory, "documents.lance"))
+
+
+@contextmanager
+def step(text: str) -> Iterator[None]:
+    """Say what happens, then how long it took."""
+    console.print(f"\n[bold]▸ {text}[/]")
+    began = time.perf_counter()
+    yield
+    console.print(f"  [dim]{time.perf_counter() - began:.1f} s[/]")
+
+
+def tell(ds: Any, more: str = "") -> None:
+    """One line about a version."""
+    rows, fragments = ds.count_rows(), len(ds.get_fragments())
+    console.print(f"  version {ds.version}: {rows:,} rows in {fragments} fragments {more}".rstrip())
+
+
+def show(rows: pa.Table) -> None:
+    """A few rows as a table."""
+    table = Table(*rows.column_names)
+    for row in rows.slice(0, 8).to_pylist():
+        table.add_row(*(f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.values()))
+    console.print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The public face: pylance's names, handing over to the rooms below."""

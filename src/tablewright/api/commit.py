@@ -1,0 +1,210 @@
+"""``commit``: a version from files that somebody else wrote, and metadata changes that need no files."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tablewright.api.locate import open_world
+from tablewright.api.operation import LanceOperation, Transaction
+from tablewright.api.translate import from_operation, to_operation
+from tablewright.api.write import properties_of
+from tablewright.errors import InvalidRequest, TableNotFound
+from tablewright.format import transaction as values
+from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.transaction.affected import AffectedRows
+from tablewright.transaction.apply import Creation
+from tablewright.transaction.commit import CommitOptions, commit, commit_detached
+from tablewright.world import World
+
+if TYPE_CHECKING:
+    from tablewright.api.dataset import LanceDataset
+
+__all__ = ["CommitBuilder", "commit_batch", "commit_operation", "commit_to", "update_maps"]
+
+DEFAULT_COMMIT_TIMEOUT = timedelta(minutes=30)
+
+
+def commit_operation(
+    base_uri: str | Path | LanceDataset,
+    operation: LanceOperation.BaseOperation | Transaction,
+    read_version: int | None = None,
+    commit_lock: Callable[[int], Any] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    enable_v2_manifest_paths: bool | None = None,
+    detached: bool | None = False,
+    max_retries: int = 20,
+    *,
+    commit_message: str | None = None,
+    enable_stable_row_ids: bool | None = None,
+    commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
+    affected_rows: Any = None,
+) -> LanceDataset:
+    """Create a new version from an operation whose files are already written.
+
+    ``read_version`` is the version that the operation was made from; only Overwrite and Restore can do without.
+    ``affected_rows`` are the addresses of the rows that a Delete or Update touches: with them two writers on the same
+    fragment rebase row by row instead of failing.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset([{"id": 1}], "memory://commit-example")
+    >>> new = tw.fragment.write_fragments([{"id": 2}], ds)
+    >>> tw.LanceDataset.commit(ds, tw.LanceOperation.Append(new), read_version=ds.version).count_rows()
+    2
+    """
+    from tablewright.api.dataset import LanceDataset
+
+    given = base_uri if isinstance(base_uri, LanceDataset) else None
+    world = given._world if given is not None else open_world(base_uri, storage_options)
+    transaction = _transaction(operation, read_version, commit_message)
+    base = _base(world, transaction, given)
+    transaction = replace(transaction, read_version=0 if base is None else base.version)
+    if detached:
+        if base is None:
+            raise InvalidRequest("A detached version needs a table to be detached from.")
+        snapshot = commit_detached(world, transaction, base)
+    else:
+        options = CommitOptions(
+            max_retries=max_retries,
+            timeout_seconds=float("inf") if commit_timeout is None else commit_timeout.total_seconds(),
+            v2_manifest_names=enable_v2_manifest_paths is not False,
+            creation=Creation(stable_row_ids=bool(enable_stable_row_ids)),
+        )
+        affected = None if affected_rows is None else _affected(affected_rows)
+        with commit_lock(transaction.read_version + 1) if commit_lock is not None else nullcontext():
+            snapshot = commit(world, transaction, base=base, affected=affected, options=options).snapshot
+    return given._at(snapshot) if given is not None else LanceDataset._of(snapshot)
+
+
+def _affected(rows: Any) -> AffectedRows:
+    return rows if isinstance(rows, AffectedRows) else AffectedRows.of_addresses(rows)
+
+
+def _transaction(
+    operation: LanceOperation.BaseOperation | Transaction, read_version: int | None, message: str | None
+) -> values.Transaction:
+    if isinstance(operation, Transaction):
+        properties = properties_of(message, operation.transaction_properties)
+        return values.Transaction(
+            read_version=operation.read_version,
+            uuid=operation.uuid,
+            operation=to_operation(operation.operation),
+            properties=properties,
+        )
+    free = isinstance(operation, LanceOperation.Overwrite | LanceOperation.Restore)
+    if read_version is None and not free:
+        raise InvalidRequest("read_version is required for all operations except Overwrite and Restore")
+    return values.Transaction(
+        read_version=-1 if read_version is None else read_version,
+        uuid=str(uuid.uuid4()),
+        operation=to_operation(operation),
+        properties=properties_of(message, None),
+    )
+
+
+def _base(world: World, transaction: values.Transaction, given: LanceDataset | None) -> Snapshot | None:
+    """The version that the transaction was made from; ``None`` if the table is to be created by it."""
+    if given is not None and transaction.read_version in (given.version, -1):
+        return given._snapshot
+    creates = isinstance(transaction.operation, values.Overwrite) and transaction.read_version in (0, -1)
+    try:
+        return open_snapshot(world, None if transaction.read_version in (0, -1) else transaction.read_version)
+    except TableNotFound:
+        if creates:
+            return None
+        raise
+
+
+def commit_batch(
+    dest: str | Path | LanceDataset,
+    transactions: Sequence[Transaction],
+    commit_lock: Callable[[int], Any] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    enable_v2_manifest_paths: bool | None = None,
+    detached: bool | None = False,
+    max_retries: int = 20,
+    *,
+    commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
+) -> dict[str, Any]:
+    """Commit several append transactions as one version; returns ``{"dataset": …, "merged": …}``."""
+    if not transactions:
+        raise InvalidRequest("commit_batch needs at least one transaction.")
+    operations = [to_operation(transaction.operation) for transaction in transactions]
+    appends = [operation for operation in operations if isinstance(operation, values.Append)]
+    if len(appends) != len(operations):
+        raise InvalidRequest("commit_batch takes append transactions only.")
+    fragments = tuple(fragment for append in appends for fragment in append.fragments)
+    merged = Transaction(
+        min(transaction.read_version for transaction in transactions),
+        from_operation(values.Append(fragments=fragments)),
+        transaction_properties=_merged_properties(transactions),
+    )
+    dataset = commit_operation(
+        dest,
+        merged,
+        None,
+        commit_lock,
+        storage_options,
+        enable_v2_manifest_paths,
+        detached,
+        max_retries,
+        commit_timeout=commit_timeout,
+    )
+    return {"dataset": dataset, "merged": merged}
+
+
+def _merged_properties(transactions: Iterable[Transaction]) -> dict[str, str]:
+    merged: dict[str, str] = {}
+    for transaction in transactions:
+        merged |= transaction.transaction_properties or {}
+    return merged
+
+
+class CommitBuilder:
+    """Commit a transaction that an operation's ``execute_uncommitted`` returned.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset([{"id": 1}], "memory://commit-builder-example")
+    >>> again = tw.Transaction(ds.version, tw.LanceOperation.Restore(1))
+    >>> CommitBuilder(ds).execute(again).version
+    2
+    """
+
+    def __init__(self, dataset: LanceDataset | str | Path, *, max_retries: int = 20, affected_rows: Any = None) -> None:
+        self._dataset, self._max_retries, self._affected_rows = dataset, max_retries, affected_rows
+
+    def execute(self, transaction: Transaction) -> LanceDataset:
+        """Commit it and return the new version."""
+        return commit_operation(
+            self._dataset, transaction, max_retries=self._max_retries, affected_rows=self._affected_rows
+        )
+
+
+def commit_to(dataset: LanceDataset, operation: values.Operation) -> Snapshot:
+    """Commit an operation that was planned on the dataset's own version."""
+    transaction = values.Transaction(
+        read_version=dataset.version, uuid=str(dataset._world.ids.uuid()), operation=operation
+    )
+    return commit(dataset._world, transaction, base=dataset._snapshot).snapshot
+
+
+def update_maps(dataset: LanceDataset, updates: Mapping[str, str | None], which: str, *, replacing: bool) -> Snapshot:
+    """Commit a change of ``config``, ``table_metadata`` or ``schema_metadata``; ``None`` removes a key."""
+    for key, value in updates.items():
+        if not isinstance(key, str) or not isinstance(value, str | None):
+            raise InvalidRequest(f"Metadata keys and values must be text, got {key!r}: {value!r}.")
+    update = values.MapUpdate(entries=dict(updates), replace=replacing)
+    none = values.UpdateConfig()
+    match which:
+        case "config":
+            operation = replace(none, config_updates=update)
+        case "table_metadata":
+            operation = replace(none, table_metadata_updates=update)
+        case _:
+            operation = replace(none, schema_metadata_updates=update)
+    return commit_to(dataset, operation)

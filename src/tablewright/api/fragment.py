@@ -1,0 +1,253 @@
+"""``LanceFragment`` and ``write_fragments``: for people who look at, or distribute, single fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+
+from tablewright.api.locate import open_world
+from tablewright.api.metadata import DataFile, DeletionFile, FragmentMetadata
+from tablewright.api.operation import Transaction
+from tablewright.api.scanner import LanceScanner
+from tablewright.api.translate import from_transaction
+from tablewright.api.write import write_files
+from tablewright.data.write import describe_data_file
+from tablewright.errors import CorruptTable, InvalidRequest, TableNotFound
+from tablewright.format.fragment import Fragment
+from tablewright.operations import take
+from tablewright.operations.delete import matching_offsets, run_fragment_delete
+from tablewright.operations.validate import problems_of
+from tablewright.operations.write import WriteSettings, finish_write
+from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.world import World
+
+if TYPE_CHECKING:
+    from tablewright.api.dataset import LanceDataset
+
+__all__ = ["FragmentSession", "LanceFragment", "write_fragments"]
+
+
+class LanceFragment(pads.Fragment):  # type: ignore[misc]
+    """One horizontal slice of one version of a table.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset({"id": [1, 2, 3]}, "memory://fragment-example", max_rows_per_file=2)
+    >>> [fragment.count_rows() for fragment in ds.get_fragments()]
+    [2, 1]
+    """
+
+    def __init__(
+        self, dataset: LanceDataset, fragment_id: int | None = None, *, fragment: Fragment | None = None
+    ) -> None:
+        if fragment is None:
+            if fragment_id is None or not dataset._snapshot.fragments.has(fragment_id):
+                raise InvalidRequest(f"Fragment {fragment_id} not found in version {dataset.version} of {dataset.uri}.")
+            fragment = dataset._snapshot.fragments.by_id(fragment_id)
+        self._dataset, self._fragment = dataset, fragment
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LanceFragment, (self._dataset, self.fragment_id)
+
+    def __repr__(self) -> str:
+        return f"LanceFragment(id={self.fragment_id}, data_files={[file.path for file in self._fragment.files]})"
+
+    @property
+    def fragment_id(self) -> int:
+        """Its id, which no other fragment of this table ever has."""
+        return self._fragment.id
+
+    @property
+    def metadata(self) -> FragmentMetadata:
+        """All that the manifest says about it."""
+        return FragmentMetadata.of(self._fragment)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's schema."""
+        return self._dataset.schema
+
+    @property
+    def partition_expression(self) -> None:
+        """Lance fragments have no partition values."""
+        return None
+
+    @property
+    def physical_rows(self) -> int:
+        """Rows in the files, deleted ones included."""
+        return self._fragment.physical_rows
+
+    @property
+    def num_deletions(self) -> int:
+        """Deleted rows."""
+        return self._fragment.physical_rows - self._fragment.live_rows
+
+    def data_files(self) -> list[DataFile]:
+        """Its data files."""
+        return [DataFile.of(file) for file in self._fragment.files]
+
+    def deletion_file(self) -> str | None:
+        """The path of its deletion file below the table's root."""
+        return (
+            None if self._fragment.deletion is None else DeletionFile.of(self._fragment.deletion).path(self.fragment_id)
+        )
+
+    def scanner(self, columns: Any = None, filter: str | pc.Expression | None = None, **options: Any) -> LanceScanner:
+        """A scan of this fragment only; options as for the dataset's."""
+        return self._dataset.scanner(columns=columns, filter=filter, fragments=[self], **options)
+
+    def to_table(self, columns: Any = None, filter: str | pc.Expression | None = None, **options: Any) -> pa.Table:
+        """Read into memory."""
+        return self.scanner(columns, filter, **options).to_table()
+
+    def to_batches(
+        self, columns: Any = None, filter: str | pc.Expression | None = None, **options: Any
+    ) -> Iterator[pa.RecordBatch]:
+        """Read as a stream of batches."""
+        return self.scanner(columns, filter, **options).to_batches()
+
+    def to_pandas(self, columns: Any = None, filter: Any = None, **options: Any) -> Any:
+        """Read into a pandas DataFrame."""
+        return self.to_table(columns, filter, **options).to_pandas()
+
+    def count_rows(self, filter: str | pc.Expression | None = None) -> int:
+        """Live rows, or those that match."""
+        return self._fragment.live_rows if filter is None else self.scanner(filter=filter).count_rows()
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
+        """The first rows."""
+        return self.to_table(limit=num_rows, **options)
+
+    def take(self, indices: Sequence[int] | pa.Array, columns: Any = None) -> pa.Table:
+        """Live rows by position in this fragment, in the order asked for."""
+        return take.take_fragment_positions(self._dataset._snapshot, self._fragment, indices, columns)
+
+    def open_session(self, columns: Any = None, with_row_address: bool = False) -> FragmentSession:
+        """Repeated takes with one projection."""
+        names = list(columns if columns is not None else self.schema.names)
+        return FragmentSession(self, [*names, "_rowaddr"] if with_row_address else names)
+
+    def delete(self, predicate: str | pc.Expression) -> FragmentMetadata | None:
+        """Hide matching rows behind a new deletion file, without committing it; ``None`` if no row is left.
+
+        >>> import tablewright as tw
+        >>> ds = tw.write_dataset({"id": [1, 2, 3]}, "memory://fragment-delete-example")
+        >>> ds.get_fragment(0).delete("id > 1").num_deletions
+        2
+        """
+        return self._deleted(matching_offsets(self._dataset._snapshot, self._fragment, predicate))
+
+    def delete_rows(self, offsets: Sequence[int] | pa.Array) -> FragmentMetadata | None:
+        """As :meth:`delete`, for rows by their physical offset."""
+        return self._deleted(np.asarray(offsets, np.int64))
+
+    def _deleted(self, offsets: npt.NDArray[np.int64]) -> FragmentMetadata | None:
+        left = run_fragment_delete(self._dataset._snapshot, self._fragment, offsets)
+        return None if left is None else FragmentMetadata.of(left)
+
+    def validate(self) -> None:
+        """Check it against its files; raises with all problems."""
+        problems = problems_of(self._dataset._snapshot, self._fragment)
+        if problems:
+            raise CorruptTable(self._dataset._snapshot.entry.path, tuple(problems))
+
+    @staticmethod
+    def create(
+        dataset_uri: str | Path | LanceDataset,
+        data: Any,
+        fragment_id: int | None = None,
+        schema: pa.Schema | None = None,
+        max_rows_per_group: int = 1024,
+        progress: Any = None,
+        mode: str = "append",
+        *,
+        data_storage_version: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> FragmentMetadata:
+        """Write data as one fragment, without committing it."""
+        world, snapshot = _place(dataset_uri, storage_options)
+        settings = WriteSettings(
+            mode=mode, max_rows_per_file=2**32 - 1, max_bytes_per_file=2**63, data_storage_version=data_storage_version
+        )
+        _, fragments = write_files(data, world, snapshot, schema, settings, progress)
+        if not fragments:
+            raise InvalidRequest("There are no rows to make a fragment of.")
+        metadata = FragmentMetadata.of(fragments[0])
+        metadata.id = fragment_id or 0
+        return metadata
+
+    @staticmethod
+    def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int) -> FragmentMetadata:
+        """Metadata for a data file that lies in the table's ``data/`` already; its columns are matched by name."""
+        fragment = describe_data_file(dataset._world, dataset._snapshot.schema, filename, fragment_id)
+        return FragmentMetadata.of(fragment)
+
+
+class FragmentSession:
+    """A fragment and a projection, for repeated takes."""
+
+    def __init__(self, fragment: LanceFragment, columns: list[str]) -> None:
+        self._fragment, self._columns = fragment, columns
+
+    def take(self, indices: Sequence[int] | pa.Array) -> pa.Table:
+        """Live rows by position."""
+        return self._fragment.take(indices, self._columns)
+
+
+def write_fragments(
+    data: Any,
+    dataset_uri: str | Path | LanceDataset,
+    schema: pa.Schema | None = None,
+    *,
+    return_transaction: bool = False,
+    mode: str = "append",
+    max_rows_per_file: int = 1024 * 1024,
+    max_rows_per_group: int | None = 1024,
+    max_bytes_per_file: int = 90 * 1024**3,
+    progress: Any = None,
+    data_storage_version: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    enable_stable_row_ids: bool = False,
+) -> list[FragmentMetadata] | Transaction:
+    """Write data files that a later commit makes part of the table.
+
+    The metadata travels as JSON or pickled; ids are given at commit. With ``return_transaction`` the whole uncommitted
+    transaction comes back.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset([{"id": 1}], "memory://write-fragments-example")
+    >>> tw.fragment.write_fragments([{"id": 2}, {"id": 3}], ds)[0].physical_rows
+    2
+    """
+    world, snapshot = _place(dataset_uri, storage_options)
+    settings = WriteSettings(
+        mode=mode,
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        data_storage_version=data_storage_version,
+        enable_stable_row_ids=enable_stable_row_ids,
+    )
+    plan, fragments = write_files(data, world, snapshot, schema, settings, progress)
+    if return_transaction:
+        return from_transaction(finish_write(plan, fragments, world.ids.uuid(), {}))
+    return [FragmentMetadata.of(fragment) for fragment in fragments]
+
+
+def _place(
+    dataset_uri: str | Path | LanceDataset, storage_options: Mapping[str, str] | None
+) -> tuple[World, Snapshot | None]:
+    from tablewright.api.dataset import LanceDataset
+
+    if isinstance(dataset_uri, LanceDataset):
+        return dataset_uri._world, dataset_uri._snapshot
+    world = open_world(dataset_uri, storage_options)
+    try:
+        return world, open_snapshot(world)
+    except TableNotFound:
+        return world, None

@@ -1,0 +1,42 @@
+"""From what people call a table (a path, an address, a dataset) to the world it lives in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tablewright.errors import InvalidRequest
+from tablewright.storage import open_store
+from tablewright.world import World
+
+__all__ = ["instant_ns", "open_world"]
+
+
+def open_world(uri: str | Path, storage_options: Mapping[str, str] | None = None) -> World:
+    """A world around the store at ``uri``. Nothing is read yet."""
+    if not isinstance(uri, str | Path) or not str(uri):
+        raise InvalidRequest(f"uri must be a path or an address such as s3://bucket/table, got {uri!r}.")
+    return World(store=open_store(uri, storage_options))
+
+
+def instant_ns(moment: Any) -> int:
+    """Nanoseconds since the epoch of a datetime, a pandas Timestamp or an ISO text; naive ones are local time.
+
+    >>> instant_ns("1970-01-01T00:00:01+00:00")
+    1000000000
+    """
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError as error:
+            raise InvalidRequest(
+                f"Failed to parse timestamp string {moment!r}: use e.g. 2024-06-01 12:00:00."
+            ) from error
+    if not isinstance(moment, datetime):
+        raise InvalidRequest(
+            f"Unrecognized version timestamp {moment!r} of type {type(moment)}: give a datetime or text."
+        )
+    elapsed = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (elapsed.days * 86_400 + elapsed.seconds) * 1_000_000_000 + elapsed.microseconds * 1000

@@ -1,0 +1,123 @@
+"""``ds.tags`` and ``ds.branches``: names for versions, and lines of versions beside the main one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tablewright.snapshot import refs
+from tablewright.snapshot.branch import Reference, delete_branch, resolve_reference
+from tablewright.snapshot.refs import Branch, Tag, in_order
+from tablewright.world import World
+
+if TYPE_CHECKING:
+    from tablewright.api.dataset import LanceDataset
+
+__all__ = ["Branches", "Tags"]
+
+Listing = list[tuple[str, dict[str, Any]]]
+
+
+def _moment(time_ns: int | None) -> datetime | None:
+    """A time as pylance gives it: UTC, in microseconds."""
+    if time_ns is None:
+        return None
+    return datetime.fromtimestamp(time_ns // 1_000_000_000, UTC).replace(microsecond=time_ns % 1_000_000_000 // 1000)
+
+
+class _Refs:
+    def __init__(self, dataset: LanceDataset) -> None:
+        self._dataset = dataset
+
+    @property
+    def _main(self) -> World:
+        """Tags and branches are kept in the root of the main table, whatever branch the dataset is on."""
+        snapshot = self._dataset._snapshot
+        return refs.main_world(snapshot.world, snapshot.branch)
+
+
+class Tags(_Refs):
+    """Names for versions. A tagged version is never cleaned up.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset([{"id": 1}], "memory://tags-example")
+    >>> ds.tags.create("first", 1)
+    >>> ds.tags.get_version("first")
+    1
+    """
+
+    def create(self, tag: str, reference: Reference | None = None) -> None:
+        """Name a version: a number, another tag, ``(branch, number)``; this dataset's version by default."""
+        branch, version = resolve_reference(self._dataset._snapshot, reference)
+        refs.create_tag(self._main, tag, version, branch)
+
+    def update(self, tag: str, reference: Reference | None = None) -> None:
+        """Let an existing tag name another version."""
+        branch, version = resolve_reference(self._dataset._snapshot, reference)
+        refs.update_tag(self._main, tag, version, branch)
+
+    def delete(self, tag: str) -> None:
+        """Forget a tag; the version stays."""
+        refs.delete_tag(self._main, tag)
+
+    def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
+        """Exchange the texts attached to a tag."""
+        refs.replace_tag_metadata(self._main, tag, metadata)
+
+    def get_version(self, tag: str) -> int:
+        """The number of the version that a tag names."""
+        return refs.read_tag(self._main.store, tag).version
+
+    def list(self) -> dict[str, dict[str, Any]]:
+        """Every tag: ``branch``, ``version``, ``created_at``, ``updated_at``, ``manifest_size``, ``metadata``."""
+        return {name: _tag(tag) for name, tag in refs.list_tags(self._main.store).items()}
+
+    def list_ordered(self, order: str | None = None) -> Listing:
+        """Tags by version, the newest first unless ``order="asc"``."""
+        return [(name, _tag(tag)) for name, tag in in_order(refs.list_tags(self._main.store), order)]
+
+
+class Branches(_Refs):
+    """Lines of versions beside the main one.
+
+    ``ds.create_branch(name)`` starts one, ``ds.checkout_version((name, None))`` goes there.
+    """
+
+    def list(self) -> dict[str, dict[str, Any]]:
+        """Every branch: where it began, when, and its metadata."""
+        return {name: _branch(branch) for name, branch in refs.list_branches(self._main.store).items()}
+
+    def list_ordered(self, order: str | None = None) -> Listing:
+        """Branches by the version they began from, the newest first unless ``order="asc"``."""
+        return [(name, _branch(branch)) for name, branch in in_order(refs.list_branches(self._main.store), order)]
+
+    def delete(self, branch: str) -> None:
+        """Delete a branch with its versions and files; one that a tag names is refused."""
+        delete_branch(self._main, branch)
+
+    def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
+        """Exchange the texts attached to a branch."""
+        refs.replace_branch_metadata(self._main, branch, metadata)
+
+
+def _tag(tag: Tag) -> dict[str, Any]:
+    return {
+        "branch": tag.branch,
+        "version": tag.version,
+        "created_at": _moment(tag.created_at_ns),
+        "updated_at": _moment(tag.updated_at_ns),
+        "manifest_size": tag.manifest_size,
+        "metadata": dict(tag.metadata),
+    }
+
+
+def _branch(branch: Branch) -> dict[str, Any]:
+    return {
+        "parent_branch": branch.parent_branch,
+        "branch_identifier": list(branch.identifier),
+        "parent_version": branch.parent_version,
+        "create_at": branch.created_at_s,
+        "manifest_size": branch.manifest_size,
+        "metadata": dict(branch.metadata),
+    }

@@ -1,0 +1,190 @@
+"""``LanceScanner``: a scan that is decided but not run yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from tablewright.engine.choose import choose_engine
+from tablewright.errors import InvalidRequest, UnsupportedFeature
+from tablewright.operations.scan import (
+    ScanOptions,
+    ScanPlan,
+    ScanTask,
+    count_rows,
+    plan_scan,
+    run_scan_task,
+    scan_batches,
+    scan_table,
+)
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.storage import open_store
+from tablewright.world import World
+
+__all__ = ["ColumnOrdering", "LanceScanner", "scan_options"]
+
+_LATER = ("nearest", "full_text_query", "fast_search")
+_HINTS = frozenset(
+    [
+        "prefilter",
+        "batch_readahead",
+        "fragment_readahead",
+        "use_stats",
+        "io_buffer_size",
+        "use_scalar_index",
+        "batch_size_bytes",
+        "blob_handling",
+        "disable_scoring_autoprojection",
+        "index_segments",
+        "memory_pool",
+        "use_threads",
+        "cache_metadata",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class ColumnOrdering:
+    """How one column sorts."""
+
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+def scan_options(given: Mapping[str, Any]) -> ScanOptions:
+    """Options by pylance's names. Hints for pylance's own reader are ignored; an unknown name is an error."""
+    known = {field.name for field in fields(ScanOptions)}
+    chosen: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in known:
+            chosen[name] = value
+        elif name in _LATER:
+            if value not in (None, False):
+                raise UnsupportedFeature(f"{name}= is not part of this release: search indices come with later work.")
+        elif name not in _HINTS and name != "scan_stats_callback":
+            raise InvalidRequest(f"Unknown scan option {name!r}: there are {', '.join(sorted(known))}.")
+    if "fragments" in chosen:
+        chosen["fragments"] = [getattr(fragment, "fragment_id", fragment) for fragment in chosen["fragments"]]
+    return ScanOptions(**chosen)
+
+
+class LanceScanner(pads.Scanner):  # type: ignore[misc]
+    """A scan of one version, ready to run as often as you like.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset({"id": [3, 1, 2]}, "memory://scanner-example")
+    >>> ds.scanner(filter="id > 1", order_by=["id"]).to_table().to_pydict()
+    {'id': [2, 3]}
+    """
+
+    def __init__(self, snapshot: Snapshot, options: ScanOptions, engine: Any = None, spark: Any = None) -> None:
+        self._snapshot, self._options, self._engine, self._spark = snapshot, options, engine, spark
+
+    @cached_property
+    def _plan(self) -> ScanPlan:
+        return plan_scan(self._snapshot, self._options)
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        """The table's schema."""
+        return self._snapshot.schema.to_arrow()
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """The schema of the result."""
+        return self._plan.schema
+
+    def to_table(self) -> pa.Table:
+        """The result in memory."""
+        return scan_table(self._plan, self._snapshot)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The result as a stream. The plan is made at once, so a bad request fails here."""
+        return scan_batches(self._plan, self._snapshot)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The result as a RecordBatchReader."""
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def scan_batches(self) -> Iterator[pads.TaggedRecordBatch]:
+        """The stream in pyarrow's own wrapping is not offered; use :meth:`to_batches`."""
+        raise UnsupportedFeature("scan_batches() is not offered: use to_batches().")
+
+    def to_pandas(self, **options: Any) -> Any:
+        """The result as a pandas DataFrame."""
+        return self.to_table().to_pandas(**options)
+
+    def head(self, num_rows: int) -> pa.Table:
+        """The first rows of the result."""
+        limit = num_rows if self._options.limit is None else min(num_rows, self._options.limit)
+        return LanceScanner(self._snapshot, replace(self._options, limit=limit)).to_table()
+
+    def take(self, indices: Any) -> pa.Table:
+        """Rows of the result by position."""
+        return self.to_table().take(indices)
+
+    def count_rows(self) -> int:
+        """How many rows the result has. A filter over much data is counted by Spark's workers."""
+        plan = self._plan
+        if self._options.filter is None or not isinstance(self._options.filter, str):
+            return count_rows(plan, self._snapshot)
+        engine, _ = choose_engine(plan.estimated_bytes, self._engine, spark=self._spark)
+        if engine.name == "local":
+            return count_rows(plan, self._snapshot)
+        counting = plan_scan(self._snapshot, replace(self._options, columns=[], with_row_id=True, order_by=None))
+        rows = sum(engine.map(_count_task, counting.tasks, describe="Counting rows"))
+        rows = max(0, rows - plan.offset)
+        return rows if plan.limit is None else min(rows, plan.limit)
+
+    def to_spark(self, spark: Any = None) -> Any:
+        """The result as a Spark DataFrame whose tasks read it, one per some 64 MiB."""
+        if self._options.limit is not None or self._options.offset or self._options.order_by:
+            raise InvalidRequest("limit, offset and order_by are Spark's own verbs: ask the DataFrame for them.")
+        if self._options.filter is not None and not isinstance(self._options.filter, str):
+            raise InvalidRequest("filter must be SQL text for to_spark(): Arrow expressions do not travel to workers.")
+        from tablewright.engine.spark.frames import read_frame
+        from tablewright.engine.spark.session import session_for
+
+        plan = self._plan
+        return read_frame(session_for(self._engine, spark or self._spark), _read_task, plan.tasks, plan.schema)
+
+    def explain_plan(self, verbose: bool = False) -> str:
+        """What the scan will do."""
+        plan = self._plan
+        if not verbose:
+            return str(plan)
+        return f"{plan}\n  estimated bytes={plan.estimated_bytes}, tasks={len(plan.tasks)}"
+
+    def analyze_plan(self) -> str:
+        """Run the scan, and say what it did."""
+        started = time.perf_counter()
+        rows = size = batches = 0
+        for batch in self.to_batches():
+            rows, size, batches = rows + batch.num_rows, size + batch.nbytes, batches + 1
+        seconds = time.perf_counter() - started
+        metrics = f"rows={rows}, batches={batches}, bytes={size}, engine=local, seconds={seconds:.3f}"
+        return f"{self._plan}\n  metrics=[{metrics}]"
+
+
+def _world(task: ScanTask) -> World:
+    return World(store=open_store(task.location.uri, task.location.storage_options))
+
+
+def _read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
+    """On a worker: the rows of a task."""
+    return run_scan_task(task, _world(task))
+
+
+def _count_task(task: ScanTask) -> int:
+    """On a worker: how many rows a task has."""
+    return sum(batch.num_rows for batch in run_scan_task(task, _world(task)))

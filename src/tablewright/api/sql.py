@@ -1,0 +1,109 @@
+"""``ds.sql(query)``: a SELECT over one version of a table, run by DataFusion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+from datafusion import SessionContext
+
+from tablewright.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from tablewright.api.dataset import LanceDataset
+    from tablewright.api.fragment import LanceFragment
+    from tablewright.api.scanner import LanceScanner
+
+__all__ = ["SqlQuery", "SqlQueryBuilder"]
+
+
+class SqlQueryBuilder:
+    """Choices before a query runs.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset({"id": [1, 2, 3]}, "memory://sql-example")
+    >>> ds.sql("SELECT sum(id) AS total FROM dataset").build().to_batch_records()[0].to_pydict()
+    {'total': [6]}
+    """
+
+    def __init__(self, dataset: LanceDataset, query: str) -> None:
+        self._dataset, self._query = dataset, query
+        self._name, self._options = "dataset", dict[str, Any]()
+
+    def table_name(self, table_name: str) -> SqlQueryBuilder:
+        """The name that the query calls the table by."""
+        self._name = table_name
+        return self
+
+    def with_row_id(self, with_row_id: bool = True) -> SqlQueryBuilder:
+        """Offer the column ``_rowid`` to the query."""
+        self._options["with_row_id"] = with_row_id
+        return self
+
+    def with_row_addr(self, with_row_addr: bool = True) -> SqlQueryBuilder:
+        """Offer the column ``_rowaddr`` to the query."""
+        self._options["with_row_address"] = with_row_addr
+        return self
+
+    def batch_size(self, batch_size: int) -> SqlQueryBuilder:
+        """Rows per batch that the query reads."""
+        self._options["batch_size"] = batch_size
+        return self
+
+    def build(self) -> SqlQuery:
+        """The query, ready to run."""
+        return SqlQuery(self._dataset, self._query, self._name, self._options)
+
+
+class SqlQuery:
+    """A query, ready to run."""
+
+    def __init__(self, dataset: LanceDataset, query: str, name: str, options: dict[str, Any]) -> None:
+        self._dataset, self._query, self._name, self._options = dataset, query, name, options
+
+    def _frame(self) -> Any:
+        context = SessionContext()
+        context.register_dataset(self._name, _Queried(self._dataset, self._options))
+        try:
+            return context.sql(self._query)
+        except Exception as error:  # DataFusion raises bare exceptions
+            columns = ", ".join(self._dataset.schema.names)
+            raise InvalidRequest(f"Bad SQL {self._query!r}: {error}. Columns of {self._name}: {columns}.") from error
+
+    def to_batch_records(self) -> list[pa.RecordBatch]:
+        """The result in memory."""
+        return list(self._frame().collect())
+
+    def to_stream_reader(self) -> pa.RecordBatchReader:
+        """The result as a stream."""
+        return pa.RecordBatchReader.from_stream(self._frame())
+
+
+class _Queried(pads.Dataset):  # type: ignore[misc]
+    """The dataset as DataFusion asks for it: it reads fragment by fragment, with a projection and an Arrow filter."""
+
+    def __init__(self, dataset: LanceDataset, options: dict[str, Any]) -> None:
+        self._dataset, self._options = dataset, options
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._dataset.scanner(**self._options).projected_schema
+
+    def scanner(self, **asked: Any) -> LanceScanner:
+        return self._dataset.scanner(**asked)
+
+    def get_fragments(self, filter: Any = None) -> list[_Part]:
+        return [_Part(fragment, self._options.get("batch_size")) for fragment in self._dataset.get_fragments()]
+
+
+class _Part:
+    """One fragment of a queried dataset."""
+
+    def __init__(self, fragment: LanceFragment, batch_size: int | None) -> None:
+        self._fragment, self._batch_size = fragment, batch_size
+
+    def scanner(self, schema: pa.Schema | None = None, **asked: Any) -> LanceScanner:
+        if self._batch_size is not None:
+            asked["batch_size"] = self._batch_size
+        return self._fragment.scanner(**asked)

@@ -1,0 +1,267 @@
+"""``write_dataset``: from data in any form to a new version of a table.
+
+Data that this process holds is written here, as a stream. A Spark DataFrame is written by its executors; the driver
+makes the one commit. What a failed write minted is removed, unless we can't know whether it failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tablewright.api.inputs import as_source
+from tablewright.api.locate import open_world
+from tablewright.api.metadata import FragmentMetadata
+from tablewright.data.write import discard_fragments
+from tablewright.engine.detect import is_spark_frame
+from tablewright.errors import (
+    CommitConflict,
+    CommitUnknown,
+    InvalidRequest,
+    TableExists,
+    TableNotFound,
+    TablewrightError,
+)
+from tablewright.format.fragment import Fragment
+from tablewright.operations.write import (
+    COMMIT_MESSAGE_KEY,
+    WritePlan,
+    WriteSettings,
+    WriteTask,
+    finish_write,
+    plan_write,
+    run_write,
+)
+from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.transaction.commit import CommitOptions, commit
+from tablewright.world import World
+
+if TYPE_CHECKING:
+    from tablewright.api.dataset import LanceDataset
+
+__all__ = ["cleanup_config", "properties_of", "write_dataset", "write_files"]
+
+Runner = Callable[[WritePlan], Sequence[Fragment]]
+
+
+def write_dataset(
+    data_obj: Any,
+    uri: str | Path | LanceDataset,
+    schema: pa.Schema | None = None,
+    mode: str = "create",
+    *,
+    max_rows_per_file: int = 1024 * 1024,
+    max_rows_per_group: int = 1024,
+    max_bytes_per_file: int = 90 * 1024**3,
+    commit_lock: Callable[[int], Any] | None = None,
+    progress: Any = None,
+    storage_options: Mapping[str, str] | None = None,
+    data_storage_version: str | None = None,
+    enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
+    auto_cleanup_options: Mapping[str, Any] | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    engine: Any = None,
+    spark: Any = None,
+) -> LanceDataset:
+    """Write ``data_obj`` to a table and return the new version.
+
+    ``mode`` is ``"create"`` (the table must not exist), ``"append"`` or ``"overwrite"`` (both create it if need be).
+    Data may be a pyarrow Table, RecordBatch, RecordBatchReader, Dataset, Scanner, an iterable of batches, a pandas or
+    polars frame, a dict of columns, a list of dicts, or a Spark DataFrame, which its executors write.
+    ``max_rows_per_group`` has no effect (data files have no row groups); it is accepted because scripts pass it.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset([{"id": 1, "text": "one"}], "memory://write-example")
+    >>> ds = tw.write_dataset([{"id": 2, "text": "two"}], ds, mode="append", commit_message="one more")
+    >>> ds.version, ds.to_table(columns=["id"]).to_pydict()
+    (2, {'id': [1, 2]})
+    """
+    from tablewright.api.dataset import LanceDataset
+
+    given = uri if isinstance(uri, LanceDataset) else None
+    world = open_world(uri, storage_options) if given is None else given._world
+    settings = WriteSettings(
+        mode=mode,
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        data_storage_version=data_storage_version,
+        enable_stable_row_ids=enable_stable_row_ids,
+        enable_v2_manifest_paths=enable_v2_manifest_paths,
+        config=cleanup_config(auto_cleanup_options),
+    )
+    incoming, run = _incoming(data_obj, schema, world, given, mode, engine, spark, progress)
+    write = _Write(world, settings, properties_of(commit_message, transaction_properties), commit_lock)
+    snapshot = write.run(given._snapshot if given is not None else None, incoming, run)
+    if given is not None:
+        return given._at(snapshot)
+    return LanceDataset._of(snapshot, engine=engine, spark=spark)
+
+
+def write_files(
+    data_obj: Any,
+    world: World,
+    snapshot: Snapshot | None,
+    schema: pa.Schema | None,
+    settings: WriteSettings,
+    progress: Any = None,
+) -> tuple[WritePlan, tuple[Fragment, ...]]:
+    """Write data files without committing them: for people who distribute the work themselves."""
+    incoming, run = _incoming(data_obj, schema, world, None, settings.mode, None, None, progress)
+    plan = plan_write(snapshot, world.store.location.uri, incoming, settings)
+    return plan, tuple(run(plan))
+
+
+def _incoming(
+    data: Any, schema: pa.Schema | None, world: World, given: Any, mode: str, engine: Any, spark: Any, progress: Any
+) -> tuple[pa.Schema, Runner]:
+    """The schema of the data, and how its files get written: by this process or by Spark's executors."""
+    if not is_spark_frame(data) and engine in (None, "local"):
+        source = as_source(data, schema)
+        told = None if progress is None else _Progress(progress)
+        return source.schema, lambda plan: run_write(plan, source.batches, world, told)
+    if is_spark_frame(data):
+        return _of_frame(data, schema if schema is not None else _known_schema(world, given, mode), world)
+    from tablewright.engine.spark.inputs import frame_of
+    from tablewright.engine.spark.session import session_for
+
+    source = as_source(data, schema)
+    frame = frame_of(pa.Table.from_batches(source.batches, source.schema), session_for(engine, spark))
+    return _of_frame(frame, source.schema, world)
+
+
+def _of_frame(frame: Any, wanted: pa.Schema | None, world: World) -> tuple[pa.Schema, Runner]:
+    from tablewright.engine.spark.frames import write_frame
+    from tablewright.engine.spark.inputs import adopted_schema
+
+    def run(plan: WritePlan) -> list[Fragment]:
+        task = WriteTask(plan, world.store.location)
+        parts = write_frame(
+            frame,
+            task,
+            plan.columns.to_arrow(),
+            describe=f"Writing {plan.uri}",
+            discard=lambda parts: discard_fragments(world, [fragment for part in parts for fragment in part]),
+        )
+        return [fragment for part in parts for fragment in part]
+
+    return adopted_schema(frame, wanted), run
+
+
+def _known_schema(world: World, given: Any, mode: str) -> pa.Schema | None:
+    """The table's own schema: what the columns of a DataFrame that is appended are cast to."""
+    if mode != "append":
+        return None
+    if given is not None:
+        return given.schema
+    try:
+        return open_snapshot(world).schema.to_arrow()
+    except TableNotFound:
+        return None
+
+
+def properties_of(message: str | None, properties: Mapping[str, str] | None) -> dict[str, str]:
+    """Transaction properties with the commit message among them."""
+    merged = dict(properties or {})
+    if message is not None:
+        if merged.get(COMMIT_MESSAGE_KEY, message) != message:
+            raise InvalidRequest(
+                f"commit_message and transaction_properties[{COMMIT_MESSAGE_KEY!r}] contradict each other."
+            )
+        merged[COMMIT_MESSAGE_KEY] = message
+    return merged
+
+
+def cleanup_config(options: Mapping[str, Any] | None) -> dict[str, str]:
+    """Table config for automatic cleanup, from pylance's ``auto_cleanup_options``."""
+    names = {"interval": "interval", "older_than_seconds": "older_than", "retain_versions": "retain_versions"}
+    config: dict[str, str] = {}
+    for key, value in (options or {}).items():
+        if key not in names:
+            raise InvalidRequest(f"Unknown key in auto_cleanup_options: {key}. Use {', '.join(names)}.")
+        if value is not None:
+            config[f"lance.auto_cleanup.{names[key]}"] = (
+                _duration(int(value)) if key == "older_than_seconds" else str(value)
+            )
+    return config
+
+
+_UNITS = {"year": 31_557_600, "month": 2_630_016, "day": 86_400, "h": 3600, "m": 60, "s": 1}
+
+
+def _duration(seconds: int) -> str:
+    """Seconds as the table config spells a time span: ``1h``, ``14days``, ``1day 30s``."""
+    parts = []
+    for unit, length in _UNITS.items():
+        count, seconds = divmod(seconds, length)
+        if count:
+            parts.append(f"{count}{unit}{'s' if count > 1 and len(unit) > 1 else ''}")
+    return " ".join(parts) or "0s"
+
+
+class _Write:
+    """One write under way: plan, run, commit; and once more as an append if another writer created the table first."""
+
+    def __init__(self, world: World, settings: WriteSettings, properties: dict[str, str], lock: Any) -> None:
+        self.world, self.settings, self.properties = world, settings, properties
+        self.lock = lock or (lambda version: nullcontext())
+
+    def run(self, base: Snapshot | None, incoming: pa.Schema, run: Runner) -> Snapshot:
+        snapshot = base if base is not None and self.settings.mode == "append" else self._latest()
+        plan = plan_write(snapshot, self.world.store.location.uri, incoming, self.settings)
+        fragments = tuple(run(plan))
+        try:
+            try:
+                return self._commit(plan, fragments, snapshot)
+            except TableExists:
+                if self.settings.mode == "create":
+                    raise
+            return self._commit_on_theirs(plan, fragments, incoming)
+        except CommitUnknown:
+            raise  # it may be visible: its files have to stay
+        except TablewrightError:
+            discard_fragments(self.world, fragments)
+            raise
+
+    def _latest(self) -> Snapshot | None:
+        try:
+            return open_snapshot(self.world)
+        except TableNotFound:
+            return None
+
+    def _commit(self, plan: WritePlan, fragments: tuple[Fragment, ...], snapshot: Snapshot | None) -> Snapshot:
+        transaction = finish_write(plan, fragments, self.world.ids.uuid(), self.properties)
+        options = CommitOptions(
+            v2_manifest_names=self.settings.enable_v2_manifest_paths, creation=self.settings.creation
+        )
+        with self.lock(plan.read_version + 1):
+            return commit(self.world, transaction, base=snapshot, options=options).snapshot
+
+    def _commit_on_theirs(self, plan: WritePlan, fragments: tuple[Fragment, ...], incoming: pa.Schema) -> Snapshot:
+        """Another writer created the table while we wrote: our files join it if they carry the same field ids."""
+        snapshot = open_snapshot(self.world)
+        again = plan_write(snapshot, plan.uri, incoming, self.settings)
+        if again.columns.fields != plan.columns.fields or again.options != plan.options:
+            raise CommitConflict(
+                "Append", "Overwrite", snapshot.version, reason="the table was created with other columns"
+            )
+        return self._commit(replace(again, options=plan.options), fragments, snapshot)
+
+
+class _Progress:
+    """Tells pylance's ``FragmentWriteProgress`` object about every fragment, in its own words."""
+
+    def __init__(self, told: Any) -> None:
+        self._told = told
+
+    def begin(self, fragment: Fragment) -> None:
+        self._told.begin(FragmentMetadata.of(fragment))
+
+    def complete(self, fragment: Fragment) -> None:
+        self._told.complete(FragmentMetadata.of(fragment))

@@ -1,0 +1,28 @@
+"""What a reader must know beyond the fragment itself: where its files are, and which of its rows are deleted.
+
+A :class:`~tablewright.snapshot.snapshot.Snapshot` is one. A worker that got a task in the mail builds a smaller one.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.fragment import DataFile, Fragment
+from tablewright.format.row_ids import RowIdSequence
+from tablewright.storage.base import Store
+
+__all__ = ["ReadContext"]
+
+
+class ReadContext(Protocol):
+    """The surroundings of a fragment."""
+
+    def data_place(self, file: DataFile) -> tuple[Store, str]:
+        """Store and path of a data file."""
+
+    def deletion_vector(self, fragment: Fragment) -> DeletionVector | None:
+        """Which rows of a fragment are deleted; ``None`` for none."""
+
+    def row_ids(self, fragment: Fragment) -> RowIdSequence | None:
+        """The stable row ids of a fragment's physical rows; ``None`` if the table has none."""

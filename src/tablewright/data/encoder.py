@@ -1,0 +1,171 @@
+"""The one place that names the data-file codec: ``lance.file`` writes and reads, and nothing else here does.
+
+A data file appears under its name only when it is complete (the codec writes a temporary name first). Stores that the
+codec can't open (memory, test stores) go through a temporary file and ``put`` or ``get``.
+
+A reader serves one thread at a time. Its columns are chosen when it is opened, by the names *inside* the file, which
+may be older than the table's: :mod:`.layout` finds them by position. Reading a range in pieces whose bytes fit the
+processor's caches is twice as fast as reading a file at once; the caller chooses the pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from lance.file import LanceFileReader, LanceFileWriter
+
+from tablewright.data.codec_errors import reading, writing
+from tablewright.data.spool import Spool, fetch
+from tablewright.errors import CorruptTable, InternalError
+from tablewright.storage.address import join_uri
+from tablewright.storage.base import Location, ObjectNotFound, Store
+
+__all__ = ["DataFileReader", "DataFileWriter", "open_reader"]
+
+_BATCHES_AHEAD = 4
+
+
+class DataFileWriter:
+    """Batches into one new data file. Call :meth:`close` or :meth:`abort`, else nothing is certain."""
+
+    def __init__(self, store: Store, path: str, schema: pa.Schema, version: str) -> None:
+        self._store, self._path = store, path
+        self._where = join_uri(store.location.uri, path)
+        target = store.codec_location(path)
+        self._spool = Spool() if target is None else None
+        location = target or Location(self._spool.path if self._spool else "")
+        with writing(self._where):
+            options = dict(location.storage_options) or None
+            self._writer: Any = LanceFileWriter(location.uri, schema, version=version, storage_options=options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a batch, whose schema is the file's."""
+        if self._writer is None:
+            raise InternalError(f"write to {self._where} after it was closed")
+        with writing(self._where):
+            self._writer.write_batch(batch)
+
+    def close(self) -> tuple[int, int]:
+        """Finish the file: its number of rows and its size in bytes."""
+        with writing(self._where):
+            rows = int(self._writer.close())
+            size = int(self._writer.size_bytes)
+        self._writer = None
+        if self._spool is not None:
+            data = self._spool.read()
+            self._spool.remove()
+            self._store.put(self._path, data)
+        return rows, size
+
+    def abort(self) -> None:
+        """Give up: nothing stays behind."""
+        if self._writer is not None:
+            vars(self._writer).clear()  # a traceback may hold the writer; without its insides the temporary file goes
+        self._writer = None
+        if self._spool is not None:
+            self._spool.remove()
+        self._store.delete(self._path)
+
+
+class DataFileReader:
+    """One open data file and the columns wanted from it. One thread at a time.
+
+    ``columns`` are dotted paths of names inside the file; ``None`` means all. An unknown one raises ``KeyError``.
+    """
+
+    def __init__(self, store: Store, path: str, columns: Sequence[str] | None = None) -> None:
+        self.where = join_uri(store.location.uri, path)
+        location = store.codec_location(path)
+        self._spool = None
+        if location is None:
+            try:
+                self._spool = fetch(store, path)
+            except ObjectNotFound:
+                raise CorruptTable(self.where, ("the data file is missing",)) from None
+            location = Location(self._spool.path)
+        self._reader = _open(location, self.where, None if columns is None else list(columns))
+
+    @cached_property
+    def _metadata(self) -> Any:
+        with reading(self.where):
+            return self._reader.metadata()
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """All columns of the file under the names that it was written with, wanted or not."""
+        schema: pa.Schema = self._metadata.schema
+        return schema
+
+    @cached_property
+    def descriptor(self) -> bytes:
+        """The bytes that describe the file's schema and length: much cheaper than :attr:`schema`."""
+        with reading(self.where):
+            return bytes(self._reader.read_global_buffer(0))
+
+    @property
+    def version(self) -> str:
+        """The file's version, like ``2.2`` (0.3 is what files of 2.0 say)."""
+        major, minor = self._metadata.major_version, self._metadata.minor_version
+        return "2.0" if (major, minor) == (0, 3) else f"{major}.{minor}"
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows the file has."""
+        with reading(self.where):
+            return int(self._reader.num_rows())
+
+    @property
+    def num_columns(self) -> int:
+        """How many physical columns the file has."""
+        return len(self.column_bytes)
+
+    @cached_property
+    def column_bytes(self) -> tuple[int, ...]:
+        """The encoded size of each physical column."""
+        with reading(self.where):
+            return tuple(int(column.size_bytes) for column in self._reader.file_statistics().columns)
+
+    def read(self, start: int, count: int, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """``count`` rows from ``start`` on; every batch but the last has ``rows_per_batch`` rows."""
+        with reading(self.where):
+            results = self._reader.read_range(
+                start, count, batch_size=rows_per_batch, batch_readahead=_BATCHES_AHEAD
+            ).to_batches()
+        return self._batches(results)
+
+    def take(self, offsets: npt.NDArray[np.int64], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+        """The rows at ``offsets``, which ascend strictly, in batches of ``rows_per_batch``."""
+        indices = offsets.astype(np.uint64).data  # a memoryview is what the codec reads fastest
+        with reading(self.where):
+            # The wrapper's own method looks at every pair of indices in Python.
+            results = self._reader._reader.take_rows(indices, rows_per_batch, _BATCHES_AHEAD)
+        return self._batches(results)
+
+    def _batches(self, results: Any) -> Iterator[pa.RecordBatch]:
+        while True:
+            with reading(self.where):
+                batch = next(results, None)
+            if batch is None:
+                return
+            yield batch
+
+
+def open_reader(store: Store, path: str, columns: Sequence[str] | None = None) -> DataFileReader:
+    """Open a data file; ``KeyError`` if it has no such columns."""
+    return DataFileReader(store, path, columns)
+
+
+def _open(location: Location, where: str, columns: list[str] | None) -> Any:
+    options = dict(location.storage_options) or None
+    with reading(where):
+        try:
+            return LanceFileReader(location.uri, storage_options=options, columns=columns)
+        except OSError as error:
+            if "Error creating projection" not in str(error):
+                raise
+    raise KeyError(f"{where} has no columns {columns}")

@@ -1,0 +1,109 @@
+"""Where the fields of a table are inside a data file (fact sheet §2.4, §2.8).
+
+``DataFile.fields`` names the table's field ids, ``column_indices`` the physical column of each. The file itself knows
+only names, those of the time when it was written. So names are found by position:
+
+1. The file's own schema, numbered depth first, tells which of its nodes each physical column is.
+2. A field id leads to a physical column and so to a node of the file; the parents of both correspond, level by level.
+   (Files from 2.1 on list leaves only, so structs and lists are known by what is below them.)
+3. A packed struct is one physical column: what is below it is matched by name.
+
+A table field without a node in any file of a fragment reads as null there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import pyarrow as pa
+
+from tablewright.errors import CorruptTable
+from tablewright.format.field import is_packed
+from tablewright.format.fragment import DataFile
+from tablewright.format.schema import Field, Schema, file_columns
+
+__all__ = ["FileLayout", "FileMap", "map_file", "paths_of"]
+
+_TOP = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLayout:
+    """A file's own schema and, per physical column, the id of its node there."""
+
+    schema: Schema
+    columns: tuple[int, ...]
+
+    @classmethod
+    def of(cls, schema: pa.Schema, version: str) -> FileLayout:
+        """The layout of a file of this version with these columns."""
+        return _layout(schema.remove_metadata().serialize().to_pybytes(), version)
+
+
+@lru_cache(maxsize=256)
+def _layout(schema: bytes, version: str) -> FileLayout:
+    own = Schema.from_arrow(pa.ipc.read_schema(pa.py_buffer(schema)))
+    return FileLayout(schema=own, columns=file_columns(own, version)[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileMap:
+    """Which node of a data file is which field of the table. ``nodes`` maps the table's ids to the file's."""
+
+    layout: FileLayout
+    nodes: Mapping[int, int] = field(default_factory=dict)
+
+    def name_of(self, table_id: int) -> str:
+        """The name inside the file of a field that it holds."""
+        return self.layout.schema.by_id(self.nodes[table_id]).name
+
+    def paths(self, leaves: Iterable[int]) -> list[str]:
+        """The names to read for some fields of the table: whole columns where nothing below them is left out."""
+        return paths_of(self.layout.schema, {self.nodes[leaf] for leaf in leaves if leaf in self.nodes})
+
+
+def paths_of(schema: Schema, ids: Iterable[int]) -> list[str]:
+    """The shortest dotted names that cover the nodes ``ids`` and all below them, in the schema's order."""
+    wanted = {below for each in ids for below in schema.descendants(each)}
+    return [path for top in schema.top_level for path in _paths(schema, top, wanted)]
+
+
+def map_file(file: DataFile, layout: FileLayout, table: Schema) -> FileMap:
+    """Match the fields of ``table`` that the data file lists with the nodes inside it."""
+    nodes: dict[int, int] = {}
+    for table_id, column in zip(file.fields, file.column_indices, strict=True):
+        if table_id < 0 or column < 0 or not table.has(table_id):
+            continue
+        if column >= len(layout.columns):
+            raise CorruptTable(file.path, (f"it has {len(layout.columns)} columns, the manifest names {column}",))
+        _match_upwards(nodes, table, table_id, layout.schema, layout.columns[column])
+        _match_downwards(nodes, table, table_id, layout.schema, layout.columns[column])
+    return FileMap(layout=layout, nodes=nodes)
+
+
+def _match_upwards(nodes: dict[int, int], table: Schema, table_id: int, own: Schema, node: int) -> None:
+    while table_id != _TOP and node != _TOP and table_id not in nodes:
+        nodes[table_id] = node
+        table_id, node = table.by_id(table_id).parent_id, own.by_id(node).parent_id
+
+
+def _match_downwards(nodes: dict[int, int], table: Schema, table_id: int, own: Schema, node: int) -> None:
+    if not is_packed(own.by_id(node)):
+        return
+    by_name = {child.name: child.id for child in own.children(node)}
+    for child in table.children(table_id):
+        if child.name in by_name:
+            nodes[child.id] = by_name[child.name]
+
+
+def _paths(own: Schema, node: Field, wanted: set[int]) -> Sequence[str]:
+    """Dotted names below (and with) ``node``; a name with a dot of its own can't be said, so its parent is read."""
+    below = own.children(node.id)
+    if not any(each in wanted for each in own.descendants(node.id)):
+        return []
+    leaves = [each for each in own.descendants(node.id) if not own.children(each)]
+    if all(leaf in wanted for leaf in leaves) or is_packed(node) or any("." in child.name for child in below):
+        return [node.name]
+    return [f"{node.name}.{path}" for child in below for path in _paths(own, child, wanted)]

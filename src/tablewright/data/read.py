@@ -1,0 +1,235 @@
+"""Fragments become rows: the wanted columns of all its files, side by side, by range or by offsets.
+
+1. *Open* each file that holds a wanted leaf, with just those columns. The first guess is that the file's names are the
+   table's; the file's own schema, which comes with opening it, tells whether that was right (:mod:`.layout`). A struct
+   none of whose wanted members is in any file reads one other member, which says where the struct is null.
+2. *Read* the same rows from each; batches of all files have the same sizes, so they are zipped.
+3. *Assemble* the table's columns from them (:mod:`.assemble`).
+4. Drop deleted rows. None to drop is free, and a gap at the edge is a slice. Narrow rows are filtered. Wide ones are
+   not even read: copying them once more would cost more than asking the codec for the live offsets.
+
+A :class:`FragmentReader` serves one thread at a time. It keeps its files open, so whoever reads a fragment in pieces
+keeps the reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablewright.data.assemble import Source, assemble
+from tablewright.data.context import ReadContext
+from tablewright.data.encoder import DataFileReader
+from tablewright.data.layout import FileMap
+from tablewright.data.shape import ReadShape
+from tablewright.data.system_columns import SystemColumns
+from tablewright.errors import CorruptTable
+from tablewright.format.fragment import DataFile, Fragment
+from tablewright.format.schema import Schema
+
+__all__ = ["FragmentReader", "Rows", "beside", "no_columns", "read_fragment"]
+
+Offsets = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_WIDE_ROW_BYTES = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of a fragment, ascending: those from ``start`` on, or those at the physical offsets ``chosen``."""
+
+    batch: pa.RecordBatch
+    start: int = 0
+    chosen: Offsets | None = None
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    @property
+    def offsets(self) -> Offsets:
+        """The physical offset of each row."""
+        return np.arange(self.start, self.start + len(self)) if self.chosen is None else self.chosen
+
+    def where(self, mask: Mask) -> Rows:
+        """The rows where the mask is true. One run of them is a slice, without copying."""
+        kept = np.flatnonzero(mask)
+        if len(kept) == len(self):
+            return self
+        offsets = kept + self.start if self.chosen is None else self.chosen[kept]
+        if not len(kept) or kept[-1] - kept[0] + 1 == len(kept):
+            return Rows(self.batch.slice(int(kept[0]) if len(kept) else 0, len(kept)), chosen=offsets)
+        return Rows(self.batch.filter(pa.array(mask)), chosen=offsets)
+
+    def slice(self, begin: int, end: int) -> Rows:
+        """The rows from one position up to another."""
+        chosen = None if self.chosen is None else self.chosen[begin:end]
+        return Rows(self.batch.slice(begin, end - begin), self.start + begin, chosen)
+
+    def with_batch(self, batch: pa.RecordBatch) -> Rows:
+        """The same rows with other columns."""
+        return Rows(batch, self.start, self.chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenFile:
+    reader: DataFileReader
+    map: FileMap
+
+
+class FragmentReader:
+    """Reads the wanted columns of one fragment."""
+
+    def __init__(self, context: ReadContext, fragment: Fragment, shape: ReadShape) -> None:
+        self.fragment, self._shape = fragment, shape
+        self._vector = context.deletion_vector(fragment)
+        self._live: Mask | None = None
+        leaves = shape.leaves(fragment)
+        self._files = [
+            _open(context, fragment, file, shape, leaves) for file in fragment.files if shape.holds(file, leaves)
+        ]
+        self._is_wide = shape.sizes.bytes_per_row(fragment) >= _WIDE_ROW_BYTES
+
+    @property
+    def live(self) -> Mask | None:
+        """One bool per physical row: whether it is there; ``None`` if all are."""
+        if self._live is None and self._vector is not None:
+            self._live = self._vector.live_mask(self.fragment.physical_rows)
+        return self._live
+
+    def read(self, start: int, stop: int, rows_per_batch: int, *, include_deleted: bool = False) -> Iterator[Rows]:
+        """The live rows at the physical offsets from ``start`` up to ``stop``, by one request to the codec.
+
+        Batches come from about ``rows_per_batch`` rows each.
+        """
+        if start >= stop:
+            return
+        live = None if include_deleted or self.live is None else self.live[start:stop]
+        if live is None or live.all():
+            yield from self._range(start, stop, rows_per_batch)
+        elif self._is_wide and live.any():
+            yield from self.take(start + np.flatnonzero(live), rows_per_batch)
+        else:
+            for rows in self._range(start, stop, rows_per_batch):
+                yield rows.where(live[rows.start - start : rows.start - start + len(rows)])
+
+    def take(self, offsets: Offsets, rows_per_batch: int) -> Iterator[Rows]:
+        """The rows at ``offsets`` (ascending, each once), deleted or not."""
+        if not self._files:
+            yield Rows(self._batch([], len(offsets)), chosen=offsets)
+            return
+        at_row = 0
+        for batches in zip(*(file.reader.take(offsets, rows_per_batch) for file in self._files), strict=True):
+            rows = batches[0].num_rows
+            yield Rows(self._batch(batches, rows), chosen=offsets[at_row : at_row + rows])
+            at_row += rows
+
+    def _range(self, start: int, stop: int, rows_per_batch: int) -> Iterator[Rows]:
+        if not self._files:
+            yield Rows(self._batch([], stop - start), start)
+            return
+        streams = [file.reader.read(start, stop - start, rows_per_batch) for file in self._files]
+        for batches in zip(*streams, strict=True):
+            rows = batches[0].num_rows
+            yield Rows(self._batch(batches, rows), start)
+            start += rows
+
+    def _batch(self, batches: Sequence[pa.RecordBatch], rows: int) -> pa.RecordBatch:
+        """The wanted columns out of one batch per open file."""
+        wanted = self._shape.wanted
+        arrays = [
+            assemble(wanted, column_id, kind, self._sources(column_id, batches), rows)
+            for column_id, kind in self._shape.columns
+        ]
+        if not arrays:
+            return no_columns(rows)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._shape.schema)
+
+    def _sources(self, column_id: int, batches: Sequence[pa.RecordBatch]) -> list[Source]:
+        found = []
+        for file, batch in zip(self._files, batches, strict=False):
+            if column_id in file.map.nodes:
+                index = batch.schema.get_field_index(file.map.name_of(column_id))
+                if index >= 0:
+                    found.append(Source(batch.column(index), file.map, file.reader.where))
+        return found
+
+
+def read_fragment(
+    context: ReadContext,
+    fragment: Fragment,
+    table: Schema,
+    wanted: Schema,
+    *,
+    system: Sequence[str] = (),
+    start: int = 0,
+    stop: int | None = None,
+    offsets: Offsets | None = None,
+    rows_per_batch: int | None = None,
+    include_deleted: bool = False,
+    first_row: int = 0,
+) -> Iterator[pa.RecordBatch]:
+    """The wanted columns of a fragment, then the ``system`` columns, for a range or for ascending ``offsets``.
+
+    ``first_row`` is the position of the fragment's first live row in the table, for ``_rowoffset``.
+    """
+    shape = ReadShape(table, wanted)
+    sizes = shape.sizes
+    reader = FragmentReader(context, fragment, shape)
+    columns = SystemColumns(context, fragment, first_row)
+    end = fragment.physical_rows if stop is None else stop
+    batch_rows = rows_per_batch or sizes.rows_per_batch(fragment)
+    pieces: Iterator[Rows]
+    if offsets is None:
+        piece = sizes.rows_per_piece(fragment)
+        pieces = (
+            rows
+            for begin in range(start, end, piece)
+            for rows in reader.read(begin, min(end, begin + piece), batch_rows, include_deleted=include_deleted)
+        )
+    else:
+        pieces = reader.take(offsets, batch_rows)
+    for rows in pieces:
+        if not system:
+            yield rows.batch
+            continue
+        live = reader.live[rows.offsets] if include_deleted and reader.live is not None else None
+        yield beside(rows.batch, columns.batch(system, rows.offsets, live))
+
+
+def beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns of two batches with the same rows."""
+    if not right.num_columns:
+        return left
+    if not left.num_columns:
+        return right
+    schema = pa.schema([*left.schema, *right.schema])
+    return pa.RecordBatch.from_arrays([*left.columns, *right.columns], schema=schema)
+
+
+def _open(
+    context: ReadContext, fragment: Fragment, file: DataFile, shape: ReadShape, leaves: frozenset[int]
+) -> _OpenFile:
+    store, path = context.data_place(file)
+    guess = shape.guess(file, leaves)
+    try:
+        reader = DataFileReader(store, path, guess)
+    except KeyError:
+        guess = []
+        reader = DataFileReader(store, path)
+    mapped, paths = shape.mapped(file, reader, leaves)
+    if paths != guess:
+        reader = DataFileReader(store, path, paths)
+    if reader.num_rows != fragment.physical_rows:
+        problem = f"it has {reader.num_rows} rows, the manifest says {fragment.physical_rows}"
+        raise CorruptTable(reader.where, (problem,))
+    return _OpenFile(reader, mapped)
+
+
+def no_columns(rows: int) -> pa.RecordBatch:
+    """A batch of so many rows without columns."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

@@ -1,0 +1,95 @@
+"""What is read of a table, with everything that its fragments share worked out once.
+
+A table may have many thousands of small fragments whose files look alike. Names to ask a file for, and the map from
+table fields to file columns, depend only on the list of field ids and on the file's own schema, so they are kept here.
+Threads may share a shape: a value may be computed twice, but never differs.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tablewright.data.encoder import DataFileReader
+from tablewright.data.layout import FileLayout, FileMap, map_file, paths_of
+from tablewright.data.sizes import PIECE_ROWS_MAX, RowSizes
+from tablewright.format.field import is_packed
+from tablewright.format.fragment import DataFile, Fragment
+from tablewright.format.schema import Schema
+
+__all__ = ["ReadShape"]
+
+Leaves = frozenset[int]
+Ids = tuple[int, ...]
+
+_LAYOUTS_MAX = 1024
+_layouts: dict[tuple[bytes, str], FileLayout] = {}
+
+
+class ReadShape:
+    """``wanted``, a projection of ``table``; ``rows_max`` bounds how many rows are read at a time."""
+
+    def __init__(self, table: Schema, wanted: Schema, rows_max: int = PIECE_ROWS_MAX) -> None:
+        self.table, self.wanted = table, wanted
+        self.schema: pa.Schema = wanted.to_arrow().remove_metadata()
+        self.columns = [(column.id, field.type) for column, field in zip(wanted.top_level, self.schema, strict=True)]
+        self.sizes = RowSizes(table, wanted, rows_max)
+        self._leaves = frozenset(field.id for field in wanted.fields if not wanted.children(field.id))
+        self._supplied: dict[Ids, Leaves] = {}
+        self._guesses: dict[tuple[Ids, Leaves], list[str]] = {}
+        self._maps: dict[tuple[Ids, Ids, Leaves, int], tuple[FileMap, list[str]]] = {}
+
+    def leaves(self, fragment: Fragment) -> Leaves:
+        """The fields to look for. Where none of a struct's wanted members is in any file, another member is read too.
+
+        That one tells for which rows the struct is null.
+        """
+        held = fragment.live_fields
+        added: set[int] = set()
+        for column in self.wanted.top_level:
+            if self.wanted.children(column.id) and held.isdisjoint(self.wanted.descendants(column.id)):
+                added.update([each for each in self.table.descendants(column.id) if each in held][:1])
+        return self._leaves | added if added else self._leaves
+
+    def holds(self, file: DataFile, leaves: Leaves) -> bool:
+        """Whether a file has one of these fields."""
+        return not leaves.isdisjoint(self._fields_of(file))
+
+    def guess(self, file: DataFile, leaves: Leaves) -> list[str]:
+        """The names to ask a file for, if it has the table's present ones."""
+        key = (file.fields, leaves)
+        found = self._guesses.get(key)
+        if found is None:
+            own = self.table.project_ids(file.live_fields)
+            found = self._guesses[key] = paths_of(own, leaves.intersection(self._fields_of(file)))
+        return found
+
+    def mapped(self, file: DataFile, reader: DataFileReader, leaves: Leaves) -> tuple[FileMap, list[str]]:
+        """Where the table's fields are in an open file, and the names that it has for the wanted ones."""
+        layout = _layout_of(reader, file.version)
+        key = (file.fields, file.column_indices, leaves, id(layout))
+        found = self._maps.get(key)
+        if found is None:
+            mapped = map_file(file, layout, self.table)
+            found = self._maps[key] = (mapped, mapped.paths(leaves))
+        return found
+
+    def _fields_of(self, file: DataFile) -> Leaves:
+        """The fields that a file holds, with the members of packed structs, which it does not list."""
+        found = self._supplied.get(file.fields)
+        if found is None:
+            known = [each for each in file.live_fields if self.table.has(each)]
+            members = [self.table.descendants(each) for each in known if is_packed(self.table.by_id(each))]
+            found = self._supplied[file.fields] = frozenset(known).union(*members)
+        return found
+
+
+def _layout_of(reader: DataFileReader, version: str) -> FileLayout:
+    """A file's layout, known by the bytes of its schema: files of one writer share it."""
+    key = (reader.descriptor, version)
+    layout = _layouts.get(key)
+    if layout is None:
+        layout = FileLayout.of(reader.schema, version)
+        if len(_layouts) >= _LAYOUTS_MAX:
+            _layouts.clear()
+        _layouts[key] = layout
+    return layout

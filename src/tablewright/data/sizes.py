@@ -1,0 +1,90 @@
+"""How wide is a row? Guessed from the schema and the sizes of files, without opening any.
+
+Fixed-width columns are known. What a file is larger than its fixed-width columns is shared out among its variable
+ones, and grows in memory. The guess decides how many rows are read at a time; a wrong one costs speed or some memory.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as at
+
+from tablewright.format.fragment import DataFile, Fragment
+from tablewright.format.schema import Schema
+
+__all__ = ["PIECE_ROWS_MAX", "RowSizes"]
+
+_BATCH_BYTES = 4 * 1024 * 1024
+_BATCHES_PER_PIECE = 2
+_ROWS_MIN, _ROWS_MAX, _ROWS_MAX_VARIABLE = 64, 1 << 17, 1 << 15
+PIECE_ROWS_MAX = 1 << 20
+_VARIABLE_BYTES_MIN, _VARIABLE_BYTES_UNKNOWN = 16, 64
+_GROWTH = 3  # what text and lists take in memory, compared with the file
+
+
+class RowSizes:
+    """Widths of the rows of ``wanted``, a projection of ``table``; ``rows_max`` bounds the rows of a piece."""
+
+    def __init__(self, table: Schema, wanted: Schema, rows_max: int = PIECE_ROWS_MAX) -> None:
+        self._table, self._rows_max = table, rows_max
+        fields = zip(table.top_level, table.to_arrow(), strict=True)
+        widths = {column.id: fixed_width(field.type) for column, field in fields}
+        columns = [column.id for column in wanted.top_level]
+        self._fixed_bytes = sum(widths[column] or 0 for column in columns)
+        self._variable = {column: set(table.descendants(column)) for column in columns if widths[column] is None}
+        self._widths = widths
+        self._files: dict[tuple[int, ...], tuple[int, int]] = {}
+
+    def bytes_per_row(self, fragment: Fragment) -> int:
+        """Estimated bytes per row in memory."""
+        return self._fixed_bytes + sum(self._variable_bytes(fragment, ids) for ids in self._variable.values())
+
+    def rows_per_batch(self, fragment: Fragment) -> int:
+        """How many rows make a batch that stays in the processor's caches."""
+        return min(self._fitting_rows(fragment), _ROWS_MAX_VARIABLE if self._variable else _ROWS_MAX)
+
+    def rows_per_piece(self, fragment: Fragment) -> int:
+        """How many rows one request to the codec covers: larger ones lose the warm memory, smaller ones cost calls."""
+        if self._variable:
+            return min(_BATCHES_PER_PIECE * self.rows_per_batch(fragment), self._rows_max)
+        return min(_BATCHES_PER_PIECE * self._fitting_rows(fragment), self._rows_max)
+
+    def _fitting_rows(self, fragment: Fragment) -> int:
+        return max(_BATCH_BYTES // max(1, self.bytes_per_row(fragment)), _ROWS_MIN)
+
+    def _variable_bytes(self, fragment: Fragment, ids: set[int]) -> int:
+        files = [file for file in fragment.files if not ids.isdisjoint(file.fields)]
+        return max(_VARIABLE_BYTES_MIN, _GROWTH * sum(self._share(file, fragment.physical_rows) for file in files))
+
+    def _share(self, file: DataFile, rows: int) -> int:
+        """What a variable column of the file has of its bytes, per row."""
+        if not file.file_size_bytes:
+            return _VARIABLE_BYTES_UNKNOWN
+        known = self._files.get(file.fields)
+        if known is None:
+            known = self._files[file.fields] = self._columns_of(file)
+        fixed_bytes, variable_count = known
+        return max(0, file.file_size_bytes // max(1, rows) - fixed_bytes) // max(1, variable_count)
+
+    def _columns_of(self, file: DataFile) -> tuple[int, int]:
+        """Bytes per row of the file's fixed-width columns, and the number of its other ones."""
+        held = set(file.live_fields)
+        columns = [
+            self._widths[column.id]
+            for column in self._table.top_level
+            if not held.isdisjoint(self._table.descendants(column.id))
+        ]
+        return sum(width or 0 for width in columns), sum(width is None for width in columns)
+
+
+def fixed_width(kind: pa.DataType) -> int | None:
+    """Bytes per value of a type whose values all take the same; ``None`` for others."""
+    if at.is_fixed_size_list(kind):
+        item = fixed_width(kind.value_type)
+        return None if item is None else int(kind.list_size) * item
+    if isinstance(kind, pa.BaseExtensionType):
+        return fixed_width(kind.storage_type)
+    try:
+        return (int(kind.bit_width) + 7) // 8
+    except ValueError:
+        return None

@@ -1,0 +1,50 @@
+"""Data files of stores that the codec can't open by itself: they pass through a temporary file.
+
+Readers of one object share one copy for as long as any of them lives. Data files never change and their names are
+random, so a copy can't be stale.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import weakref
+from pathlib import Path
+
+from tablewright.storage.base import Store
+
+__all__ = ["Spool", "fetch"]
+
+_copies: weakref.WeakValueDictionary[tuple[str, str], Spool] = weakref.WeakValueDictionary()
+_lock = threading.Lock()
+
+
+class Spool:
+    """A temporary file that vanishes with this value."""
+
+    def __init__(self) -> None:
+        directory = tempfile.mkdtemp(prefix="tablewright-")
+        self.path = str(Path(directory) / "spooled.lance")
+        self._finalizer = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
+
+    def read(self) -> bytes:
+        """All bytes of the file."""
+        return Path(self.path).read_bytes()
+
+    def remove(self) -> None:
+        """Remove the file now."""
+        self._finalizer()
+
+
+def fetch(store: Store, path: str) -> Spool:
+    """A local copy of a stored object; whoever opens it keeps the value."""
+    key = (store.location.uri, path)
+    with _lock:
+        spool = _copies.get(key)
+    if spool is None:
+        spool = Spool()
+        Path(spool.path).write_bytes(store.get(path))
+        with _lock:
+            _copies[key] = spool
+    return spool

@@ -1,0 +1,238 @@
+"""Batches become data files and the facts about them: one fragment per file (fact sheet §2.3, §2.4, §2.8).
+
+1. Every batch is brought into the table's shape (:mod:`.conform`).
+2. It goes into the open file. A batch is cut where the file reaches ``max_rows_per_file``. ``max_bytes_per_file`` is a
+   soft limit, as in Lance: bytes are counted before encoding, the codec collects some 8 MiB, shared among the columns,
+   before it writes, so a file is never closed before that, and batches of up to 16 MiB are not cut for it.
+3. A full file is closed: its name, columns, rows and size in bytes are a fragment without an id yet.
+
+File names are minted by ``world.ids``, nobody else uses them. If anything fails, all files of this call are removed.
+Memory: one batch and what the codec holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from tablewright.data.conform import conform, solid
+from tablewright.data.encoder import DataFileReader, DataFileWriter
+from tablewright.data.layout import FileLayout
+from tablewright.errors import InvalidRequest, TablewrightError
+from tablewright.format.fragment import DataFile, Fragment
+from tablewright.format.naming import data_path, new_data_file_name
+from tablewright.format.schema import Field, Schema, file_columns, schema_differences
+from tablewright.world import World
+
+__all__ = [
+    "WriteOptions",
+    "WriteProgress",
+    "describe_data_file",
+    "discard_fragments",
+    "write_data_file",
+    "write_fragments",
+]
+
+_BYTES_BEFORE_CLOSING_MIN = 8 * 1024 * 1024
+_BYTES_UNCUT_MAX = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """Limits per data file (rows exact, bytes soft) and the version of the files."""
+
+    max_rows_per_file: int = 1024 * 1024
+    max_bytes_per_file: int = 90 * 1024**3
+    data_storage_version: str = "2.2"
+
+    def __post_init__(self) -> None:
+        if self.max_rows_per_file <= 0:
+            raise InvalidRequest(f"max_rows_per_file must be positive, got {self.max_rows_per_file}.")
+        if self.max_bytes_per_file <= 0:
+            raise InvalidRequest(f"max_bytes_per_file must be positive, got {self.max_bytes_per_file}.")
+
+
+class WriteProgress(Protocol):
+    """Who wants to know: called before a file's first row and after its last."""
+
+    def begin(self, fragment: Fragment) -> None: ...
+
+    def complete(self, fragment: Fragment) -> None: ...
+
+
+def write_fragments(
+    world: World,
+    schema: Schema,
+    batches: Iterable[pa.RecordBatch],
+    options: WriteOptions | None = None,
+    *,
+    progress: WriteProgress | None = None,
+) -> tuple[Fragment, ...]:
+    """Write ``batches`` as data files that hold all of ``schema``; fragments with id 0, none for no rows.
+
+    A null in a column that may hold none, or a value that the type can't hold, is refused; nothing stays behind.
+    """
+    roll = _Roll(world, schema, options or WriteOptions(), progress)
+    try:
+        for batch in batches:
+            roll.write(batch)
+        roll.close()
+    except BaseException:
+        roll.abort()
+        raise
+    return tuple(roll.fragments)
+
+
+def write_data_file(
+    world: World, schema: Schema, batches: Iterable[pa.RecordBatch], version: str
+) -> tuple[DataFile, int]:
+    """Write exactly one data file, also for no rows: for columns that are added to a fragment. Returns its rows too."""
+    file = _OpenFile(world, schema, version)
+    try:
+        for batch in batches:
+            file.write(conform(batch, file.arrow))
+        return file.close()
+    except BaseException:
+        file.abort()
+        raise
+
+
+def discard_fragments(world: World, fragments: Iterable[Fragment]) -> None:
+    """Remove the data files of fragments that will not be committed. What can't be removed is left to cleanup."""
+    for fragment in fragments:
+        for file in fragment.files:
+            if file.base_id is None:
+                _remove(world, data_path(file.path))
+
+
+def describe_data_file(world: World, schema: Schema, name: str, fragment_id: int = 0) -> Fragment:
+    """The fragment that a data file makes which lies in ``data/`` already. Its columns are matched by name."""
+    path = data_path(name)
+    reader = DataFileReader(world.store, path)
+    layout = FileLayout.of(reader.schema, reader.version)
+    wanted = schema.project_ids(_ids_by_name(schema, layout.schema.names))
+    differences = schema_differences(wanted, reader.schema)
+    unknown = [name for name in layout.schema.names if name not in schema.names]
+    if differences or unknown:
+        problems = (*differences, *(f"No field named {name}" for name in unknown))
+        raise InvalidRequest(f"The data file {name} does not fit the table: {'; '.join(problems)}")
+    ordered = tuple(
+        node for column in layout.schema.names for node in _subtree(schema, column)
+    )  # the file's order of columns, the table's ids
+    fields, indices = file_columns(Schema(fields=ordered), reader.version)
+    size = world.store.head(path).size
+    file = _data_file(name, fields, indices, reader.version, size)
+    return Fragment(id=fragment_id, files=(file,), physical_rows=reader.num_rows)
+
+
+def _ids_by_name(schema: Schema, names: Sequence[str]) -> list[int]:
+    return [field.id for field in schema.top_level if field.name in names]
+
+
+def _subtree(schema: Schema, column: str) -> Iterator[Field]:
+    top = next(field for field in schema.top_level if field.name == column)
+    return (schema.by_id(each) for each in schema.descendants(top.id))
+
+
+def _data_file(name: str, fields: tuple[int, ...], indices: tuple[int, ...], version: str, size: int) -> DataFile:
+    major, minor = version.split(".")
+    return DataFile(
+        path=name,
+        fields=fields,
+        column_indices=indices,
+        file_major_version=int(major),
+        file_minor_version=int(minor),
+        file_size_bytes=size,
+    )
+
+
+def _remove(world: World, path: str) -> None:
+    try:
+        world.store.delete(path)
+    except TablewrightError:
+        return
+
+
+class _OpenFile:
+    """A data file under way."""
+
+    def __init__(self, world: World, schema: Schema, version: str) -> None:
+        self._world, self._version = world, version
+        self.arrow = schema.to_arrow().remove_metadata()
+        self._name = new_data_file_name(world.ids.uuid())
+        self._columns = file_columns(schema, version)
+        self._writer = DataFileWriter(world.store, data_path(self._name), self.arrow, version)
+        self.rows = self.bytes = 0
+
+    @property
+    def described(self) -> DataFile:
+        return _data_file(self._name, *self._columns, self._version, 0)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write(batch)
+        self.rows += batch.num_rows
+        self.bytes += batch.nbytes
+
+    def close(self) -> tuple[DataFile, int]:
+        rows, size = self._writer.close()
+        return _data_file(self._name, *self._columns, self._version, size), rows
+
+    def abort(self) -> None:
+        try:
+            self._writer.abort()
+        except TablewrightError:
+            return
+
+
+class _Roll:
+    """Files that follow one another."""
+
+    def __init__(self, world: World, schema: Schema, options: WriteOptions, progress: WriteProgress | None) -> None:
+        self._world, self._schema, self._options, self._progress = world, schema, options, progress
+        self._arrow = schema.to_arrow().remove_metadata()
+        self._file: _OpenFile | None = None
+        self.fragments: list[Fragment] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        rest = conform(batch, self._arrow)
+        while rest.num_rows:
+            file = self._file or self._open()
+            piece = rest.slice(0, self._fitting(rest, file))
+            file.write(solid(piece))
+            rest = rest.slice(piece.num_rows)
+            if self._is_full(file):
+                self.close()
+
+    def close(self) -> None:
+        if self._file is not None:
+            file, rows = self._file.close()
+            self._file = None
+            fragment = Fragment(id=0, files=(file,), physical_rows=rows)
+            self.fragments.append(fragment)
+            if self._progress is not None:
+                self._progress.complete(fragment)
+
+    def abort(self) -> None:
+        if self._file is not None:
+            self._file.abort()
+        discard_fragments(self._world, self.fragments)
+
+    def _open(self) -> _OpenFile:
+        self._file = _OpenFile(self._world, self._schema, self._options.data_storage_version)
+        if self._progress is not None:
+            self._progress.begin(Fragment(id=0, files=(self._file.described,), physical_rows=0))
+        return self._file
+
+    def _fitting(self, batch: pa.RecordBatch, file: _OpenFile) -> int:
+        rows: int = min(batch.num_rows, self._options.max_rows_per_file - file.rows)
+        room = max(self._options.max_bytes_per_file - file.bytes, _BYTES_UNCUT_MAX)
+        if batch.nbytes > room:
+            rows = min(rows, max(1, room * batch.num_rows // batch.nbytes))
+        return rows
+
+    def _is_full(self, file: _OpenFile) -> bool:
+        enough = max(self._options.max_bytes_per_file, _BYTES_BEFORE_CLOSING_MIN // max(1, len(self._arrow)))
+        return file.rows >= self._options.max_rows_per_file or file.bytes >= enough

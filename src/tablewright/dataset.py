@@ -1,0 +1,31 @@
+"""A shop window under pylance's name: the dataset, its operations and ``write_dataset``.
+
+``tablewright.dataset`` the attribute is the function that opens a table; this module is what
+``from tablewright.dataset import …`` finds, as in pylance.
+"""
+
+from tablewright.api.dataset import LanceDataset, dataset
+from tablewright.api.operation import DatasetBasePath, Index, IndexFile, LanceOperation, Transaction
+from tablewright.api.refs import Branches, Tags
+from tablewright.api.scanner import ColumnOrdering, LanceScanner
+from tablewright.api.sql import SqlQuery, SqlQueryBuilder
+from tablewright.api.write import write_dataset
+from tablewright.operations.write import COMMIT_MESSAGE_KEY as LANCE_COMMIT_MESSAGE_KEY
+
+__all__ = [
+    "LANCE_COMMIT_MESSAGE_KEY",
+    "Branches",
+    "ColumnOrdering",
+    "DatasetBasePath",
+    "Index",
+    "IndexFile",
+    "LanceDataset",
+    "LanceOperation",
+    "LanceScanner",
+    "SqlQuery",
+    "SqlQueryBuilder",
+    "Tags",
+    "Transaction",
+    "dataset",
+    "write_dataset",
+]

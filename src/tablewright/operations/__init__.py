@@ -1,0 +1,1 @@
+"""One verb each: its options, plan, run and finish."""

@@ -1,0 +1,321 @@
+"""Scan: read the rows of a version. Its plan is data, its tasks travel, and it streams.
+
+1. *plan* (pure): which columns come back, which must be read first for the filter, which fragments are looked at.
+   Expressions are compiled here, so a bad one fails before anything is read, and ``now()`` is one moment for all.
+2. *run*: pieces of fragments are read by threads ahead of the consumer, in order (:mod:`.scan_fragment`). Memory is
+   bounded by the pieces under way.
+3. Limit and offset count rows that come back. Without a filter they choose the rows before reading; with one they end
+   the scan early. An ordering needs all rows, or the best of them where there is a limit (:mod:`.scan_order`).
+
+A task is a part of the plan for one worker: some fragments, and all that is needed to read them. Limit, offset and
+ordering belong to the plan, since no worker can know them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tablewright.data.shape import ReadShape
+from tablewright.errors import InvalidRequest
+from tablewright.expressions.filters import Filter, Predicate, compile_filter
+from tablewright.expressions.scope import Scope, with_system_columns
+from tablewright.format.fragment import Fragment, FragmentList
+from tablewright.format.manifest import BasePath
+from tablewright.format.schema import Schema
+from tablewright.operations.scan_columns import Selection, extend_selection, select_columns
+from tablewright.operations.scan_context import TaskContext
+from tablewright.operations.scan_fragment import ReadPlan
+from tablewright.operations.scan_order import Ordering, best_rows, orderings_of
+from tablewright.operations.scan_run import count_matches, exact_batches, limited, run_reads, slices
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.storage.base import Location
+from tablewright.world import World
+
+__all__ = [
+    "ScanOptions",
+    "ScanPlan",
+    "ScanTask",
+    "count_rows",
+    "plan_scan",
+    "run_scan_task",
+    "scan_batches",
+    "scan_table",
+]
+
+DEFAULT_BATCH_SIZE = 8192
+_BATCH_SIZE_MAX = 2**32 - 1
+_TASK_BYTES = 64 * 1024 * 1024
+_EARLY_ROW_BYTES_MAX, _EARLY_BYTES_MAX = 64, 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanOptions:
+    """What a caller may ask of a scan. ``fragments`` are ids, read in the order given; ``None`` means all.
+
+    ``late_materialization`` ``False`` reads all columns along with the filter's, ``True`` (or a list of columns) reads
+    the others for matching rows only; ``None`` lets the scan decide by their width.
+    """
+
+    columns: Sequence[str] | Mapping[str, str] | None = None
+    filter: Filter | None = None
+    limit: int | None = None
+    offset: int | None = None
+    order_by: Any = None
+    batch_size: int | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    include_deleted_rows: bool = False
+    fragments: Sequence[int] | None = None
+    scan_in_order: bool = True
+    strict_batch_size: bool = False
+    late_materialization: bool | Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 0:
+            raise InvalidRequest("Limit must be non-negative")
+        if self.offset is not None and self.offset < 0:
+            raise InvalidRequest("Offset must be non-negative")
+        if self.batch_size is not None and not 0 < self.batch_size <= _BATCH_SIZE_MAX:
+            raise InvalidRequest(
+                f"Invalid user input: batch_size must be between 1 and {_BATCH_SIZE_MAX}, got {self.batch_size}"
+            )
+        if self.include_deleted_rows and not self.with_row_id:
+            raise InvalidRequest("Invalid user input: include_deleted_rows is set but with_row_id is false")
+
+    @property
+    def rows_per_batch(self) -> int:
+        """The batch size asked for, here or in the environment."""
+        if self.batch_size is not None:
+            return self.batch_size
+        text = os.environ.get("LANCE_DEFAULT_BATCH_SIZE", "")
+        return int(text) if text.isdigit() and int(text) > 0 else DEFAULT_BATCH_SIZE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTask:
+    """A part of a scan as a letter: where the table is, some fragments, what to read and what to return.
+
+    ``first_rows`` are the positions of each fragment's first live row in the table, for ``_rowoffset``.
+    """
+
+    location: Location
+    version: int
+    base_paths: tuple[BasePath, ...]
+    fragments: Sequence[Fragment]
+    first_rows: tuple[int, ...]
+    reads: ReadPlan
+    batch_size: int
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the batches."""
+        return self.reads.selection.schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanPlan:
+    """A decided scan. ``str(plan)`` explains it."""
+
+    whole: ScanTask
+    ordering: tuple[Ordering, ...]
+    limit: int | None
+    offset: int
+    strict_batch_size: bool
+    schema: pa.Schema = field(repr=False)
+
+    @property
+    def tasks(self) -> tuple[ScanTask, ...]:
+        """The scan in parts of one or more fragments, some 64 MiB each; limit, offset and ordering left out."""
+        return tuple(_split(self.whole))
+
+    @property
+    def estimated_bytes(self) -> int:
+        """About how much will be read into memory."""
+        shapes = self.whole.reads.shapes()
+        return sum(_bytes_of(fragment, shapes) for fragment in self.whole.fragments)
+
+    def for_counting(self) -> ScanPlan:
+        """The same scan for those who only want to know how many rows match: it reads the filter's columns only."""
+        reads = self.whole.reads.counting()
+        return replace(self, whole=replace(self.whole, reads=reads), ordering=(), schema=reads.selection.schema)
+
+    def __str__(self) -> str:
+        return "\n".join(_explain(self))
+
+
+def plan_scan(snapshot: Snapshot, options: ScanOptions, *, now_ns: int | None = None) -> ScanPlan:
+    """Decide a scan. ``now_ns`` is the moment that ``now()`` means; the world's clock tells it if not given."""
+    table = snapshot.schema
+    moment = snapshot.world.clock.now_ns() if now_ns is None else now_ns
+    selection = select_columns(
+        table,
+        options.columns,
+        with_row_id=options.with_row_id,
+        with_row_address=options.with_row_address,
+        now_ns=moment,
+    )
+    ordering = orderings_of(options.order_by, Scope(with_system_columns(table)))
+    fragments, first_rows = _chosen(snapshot, options.fragments)
+    reads = _decide_reads(
+        extend_selection(selection, table, _keys(ordering)),
+        None if options.filter is None else compile_filter(options.filter, table, now_ns=moment),
+        options,
+        table,
+        fragments,
+    )
+    whole = ScanTask(
+        location=snapshot.location,
+        version=snapshot.version,
+        base_paths=snapshot.manifest.base_paths,
+        fragments=fragments,
+        first_rows=first_rows,
+        reads=reads,
+        batch_size=options.rows_per_batch,
+    )
+    return ScanPlan(
+        whole=whole,
+        ordering=ordering,
+        limit=options.limit,
+        offset=options.offset or 0,
+        strict_batch_size=options.strict_batch_size,
+        schema=selection.schema,
+    )
+
+
+def run_scan_task(task: ScanTask, world: World) -> Iterator[pa.RecordBatch]:
+    """The rows of a task, in batches of at most its batch size."""
+    context = TaskContext(world, task.base_paths)
+    for batch in run_reads(context, task.reads, task.fragments, task.first_rows):
+        yield from slices(batch, task.batch_size)
+
+
+def scan_batches(plan: ScanPlan, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+    """The rows of a whole scan, here, in batches of at most the batch size (exactly that, if asked for)."""
+    size = plan.whole.batch_size
+    batches = _run(plan, snapshot)
+    if plan.strict_batch_size:
+        yield from exact_batches(batches, size)
+        return
+    for batch in batches:
+        yield from slices(batch, size)
+
+
+def scan_table(plan: ScanPlan, snapshot: Snapshot) -> pa.Table:
+    """The rows of a whole scan in memory."""
+    return pa.Table.from_batches(list(_run(plan, snapshot)), plan.schema)
+
+
+def count_rows(plan: ScanPlan, snapshot: Snapshot) -> int:
+    """How many rows the scan returns; without a filter that is read from the metadata."""
+    whole = plan.whole
+    if whole.reads.predicate is not None:
+        rows = count_matches(snapshot, whole.reads.counting(), whole.fragments, whole.first_rows)
+    else:
+        physical, live = _totals(whole.fragments)
+        rows = physical if whole.reads.include_deleted else live
+    rows = max(0, rows - plan.offset)
+    return rows if plan.limit is None else min(rows, plan.limit)
+
+
+def _run(plan: ScanPlan, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+    whole = plan.whole
+    if plan.ordering:
+        wanted = None if plan.limit is None else plan.limit + plan.offset
+        batches = run_reads(snapshot, whole.reads, whole.fragments, whole.first_rows)
+        best = best_rows(batches, whole.schema, list(_keys(plan.ordering)), plan.ordering, wanted)
+        yield from best.slice(plan.offset).select(plan.schema.names).combine_chunks().to_batches()
+        return
+    if plan.limit == 0:
+        return
+    if whole.reads.predicate is None:
+        yield from run_reads(
+            snapshot, whole.reads, whole.fragments, whole.first_rows, skip=plan.offset, take=plan.limit
+        )
+        return
+    yield from limited(run_reads(snapshot, whole.reads, whole.fragments, whole.first_rows), plan.offset, plan.limit)
+
+
+def _keys(ordering: Sequence[Ordering]) -> dict[str, tuple[str, ...]]:
+    """Hidden columns with the values to sort by."""
+    return {f"__order_{index}": key.path for index, key in enumerate(ordering)}
+
+
+def _decide_reads(
+    selection: Selection,
+    predicate: Predicate | None,
+    options: ScanOptions,
+    table: Schema,
+    fragments: Sequence[Fragment],
+) -> ReadPlan:
+    """Read in two steps where the columns that the filter does not need are worth waiting for."""
+
+    def plan(late: bool) -> ReadPlan:
+        return ReadPlan.of(table, selection, predicate, late=late, include_deleted=options.include_deleted_rows)
+
+    if options.late_materialization is not None or predicate is None or not fragments:
+        return plan(options.late_materialization is not False)
+    late = plan(True)
+    rest = late.shapes()[1].sizes.bytes_per_row(fragments[0])
+    worth_it = rest > _EARLY_ROW_BYTES_MAX and rest * fragments[0].physical_rows > _EARLY_BYTES_MAX
+    return late if worth_it else plan(False)
+
+
+def _chosen(snapshot: Snapshot, ids: Sequence[int] | None) -> tuple[Sequence[Fragment], tuple[int, ...]]:
+    """The fragments to read, and where each one's live rows begin in the table."""
+    every = snapshot.fragments
+    live = (every.physical_rows - every.deleted_rows).astype(np.int64)
+    starts = np.concatenate(([0], np.cumsum(live)))[:-1]
+    if ids is None:
+        return every, tuple(starts.tolist())
+    position = {int(fragment_id): index for index, fragment_id in enumerate(every.ids)}
+    unknown = [fragment_id for fragment_id in ids if fragment_id not in position]
+    if unknown:
+        raise InvalidRequest(f"Version {snapshot.version} has no fragments {unknown}.")
+    chosen = [position[fragment_id] for fragment_id in ids]
+    return tuple(every[index] for index in chosen), tuple(int(starts[index]) for index in chosen)
+
+
+def _totals(fragments: Sequence[Fragment]) -> tuple[int, int]:
+    """Physical and live rows; a whole table's are known without decoding its fragments."""
+    if isinstance(fragments, FragmentList):
+        return int(fragments.physical_rows.sum()), fragments.total_live_rows
+    return sum(each.physical_rows for each in fragments), sum(each.live_rows for each in fragments)
+
+
+def _bytes_of(fragment: Fragment, shapes: Sequence[ReadShape]) -> int:
+    return fragment.physical_rows * sum(shape.sizes.bytes_per_row(fragment) for shape in shapes)
+
+
+def _split(task: ScanTask) -> Iterator[ScanTask]:
+    shapes = task.reads.shapes()
+    begin = size = 0
+    for index, fragment in enumerate(task.fragments):
+        size += _bytes_of(fragment, shapes)
+        if size >= _TASK_BYTES or index == len(task.fragments) - 1:
+            end = index + 1
+            yield replace(task, fragments=tuple(task.fragments[begin:end]), first_rows=task.first_rows[begin:end])
+            begin, size = end, 0
+
+
+def _explain(plan: ScanPlan) -> Iterator[str]:
+    whole, reads = plan.whole, plan.whole.reads
+    rows, live = _totals(whole.fragments)
+    if plan.limit is not None or plan.offset:
+        yield f"Limit: limit={plan.limit}, offset={plan.offset}"
+    if plan.ordering:
+        yield f"Sort: order_by=[{', '.join(map(str, plan.ordering))}]"
+    if reads.rest.names:
+        yield f"Take: columns=[{', '.join(reads.rest.names)}] of matching rows"
+    if reads.predicate is not None:
+        yield f"Filter: {reads.predicate.text}"
+    yield (
+        f"LanceRead: uri={whole.location.uri}, version={whole.version}, "
+        f"projection=[{', '.join(reads.first.names)}], num_fragments={len(whole.fragments)}, "
+        f"rows={live}, deleted_rows={rows - live}, batch_size={whole.batch_size}"
+    )

@@ -1,0 +1,201 @@
+"""Take: rows by position, row id or address, in the order asked for, any number of times.
+
+1. Every row asked for becomes a fragment and a physical offset. Positions count live rows in the table's order, so they
+   go through the running totals of live rows and the deletion vectors; a stable row id is looked up in the fragments'
+   sequences, an address says it already.
+2. Each fragment reads its distinct offsets once, ascending: dense ones as ranges, sparse ones row by row.
+3. The rows are put into the order asked for.
+
+As in pylance, ids of deleted rows are left out, and so are stable row ids that no row has. A position or an address
+outside the table is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablewright.data.prefetch import prefetch
+from tablewright.data.read import Rows, no_columns
+from tablewright.data.system_columns import ADDRESS_BITS
+from tablewright.errors import InvalidRequest
+from tablewright.format.fragment import Fragment
+from tablewright.operations.scan_columns import select_members
+from tablewright.operations.scan_fragment import FragmentScan, ReadPlan
+from tablewright.snapshot.snapshot import Snapshot
+
+__all__ = ["sample", "take_addresses", "take_fragment_positions", "take_positions", "take_row_ids"]
+
+Columns = Sequence[str] | Mapping[str, str] | None
+Indices = npt.NDArray[np.int64]
+_OFFSET_MASK = np.uint64((1 << ADDRESS_BITS) - 1)
+
+
+def take_positions(snapshot: Snapshot, indices: Any, columns: Columns = None) -> pa.Table:
+    """Rows by their position among the live rows of the table."""
+    positions = _whole_numbers(indices, "position")
+    ends = np.cumsum(_live_rows(snapshot))
+    total = int(ends[-1]) if len(ends) else 0
+    _check_range(positions, total, f"version {snapshot.version} of the table")
+    fragments = np.searchsorted(ends, positions, side="right")
+    ranks = positions - np.concatenate(([0], ends))[fragments]
+    offsets = ranks.copy()
+    for index in np.unique(fragments).tolist():
+        here = fragments == index
+        offsets[here] = _offsets_of(snapshot, snapshot.fragments[index], ranks[here])
+    return _gather(snapshot, fragments, offsets, columns)
+
+
+def take_fragment_positions(snapshot: Snapshot, fragment: Fragment, indices: Any, columns: Columns = None) -> pa.Table:
+    """Rows by their position among the live rows of one fragment."""
+    positions = _whole_numbers(indices, "position")
+    _check_range(positions, fragment.live_rows, f"fragment {fragment.id}")
+    offsets = _offsets_of(snapshot, fragment, positions)
+    index = _index_of(snapshot, fragment.id)
+    return _gather(snapshot, np.full(len(offsets), index, np.int64), offsets, columns)
+
+
+def take_row_ids(snapshot: Snapshot, row_ids: Any, columns: Columns = None) -> pa.Table:
+    """Rows by row id: the stable one, or the address where the table has none. Ids of deleted rows are left out."""
+    if not snapshot.manifest.stable_row_ids:
+        return take_addresses(snapshot, row_ids, columns)
+    ids = _whole_numbers(row_ids, "row id").astype(np.uint64)
+    fragments, offsets = _locate(snapshot, ids)
+    found = fragments >= 0
+    return _gather(snapshot, fragments[found], offsets[found], columns)
+
+
+def take_addresses(snapshot: Snapshot, addresses: Any, columns: Columns = None) -> pa.Table:
+    """Rows by address (fragment id << 32 | physical offset). Deleted rows are left out."""
+    numbers = _whole_numbers(addresses, "row address").astype(np.uint64)
+    offsets = (numbers & _OFFSET_MASK).astype(np.int64)
+    fragment_ids = numbers >> np.uint64(ADDRESS_BITS)
+    fragments = np.zeros(len(numbers), np.int64)
+    live = np.ones(len(numbers), np.bool_)
+    for fragment_id in np.unique(fragment_ids).tolist():
+        here = fragment_ids == fragment_id
+        index = _index_of(snapshot, fragment_id)
+        fragment = snapshot.fragments[index]
+        _check_range(offsets[here], fragment.physical_rows, f"fragment {fragment_id}")
+        fragments[here] = index
+        live[here] = _is_live(snapshot, fragment, offsets[here])
+    return _gather(snapshot, fragments[live], offsets[live], columns)
+
+
+def sample(
+    snapshot: Snapshot, num_rows: int, columns: Columns = None, *, randomize_order: bool = True, seed: int | None = None
+) -> pa.Table:
+    """``num_rows`` different rows, chosen at random (from ``seed``, else from the world's ids)."""
+    total = snapshot.fragments.total_live_rows
+    if not 0 <= num_rows <= total:
+        raise InvalidRequest(f"Sample larger than population or is negative: {num_rows} of {total} rows.")
+    chance = np.random.default_rng(snapshot.world.ids.u64() if seed is None else seed)
+    positions = chance.choice(total, num_rows, replace=False) if num_rows else np.zeros(0, np.int64)
+    return take_positions(snapshot, positions if randomize_order else np.sort(positions), columns)
+
+
+# --------------------------------------------------------------------------------------------------------- where
+def _whole_numbers(values: Any, what: str) -> Indices:
+    """Any sequence of whole numbers as an array."""
+    if isinstance(values, pa.ChunkedArray | pa.Array):
+        values = values.to_numpy()
+    elif not isinstance(values, np.ndarray):
+        values = list(values)
+    array = np.asarray(values) if len(values) else np.zeros(0, np.int64)
+    if array.dtype.kind == "f" and all(isinstance(value, int) and 0 <= value < 2**64 for value in values):
+        array = np.array(values, np.uint64)  # numpy falls back to floats beyond 2**63
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InvalidRequest(f"Invalid user input: each {what} is a whole number.")
+    if array.dtype.kind == "i" and len(array) and int(array.min()) < 0:
+        raise InvalidRequest(f"Invalid user input: a {what} can't be negative, got {int(array.min())}.")
+    return array.astype(np.uint64).view(np.int64)
+
+
+def _check_range(positions: Indices, rows: int, where: str) -> None:
+    if len(positions) and not 0 <= int(positions.max()) < rows:
+        raise InvalidRequest(
+            f"Invalid user input: row {int(positions.max())} is out of range: {where} has {rows} rows."
+        )
+
+
+def _live_rows(snapshot: Snapshot) -> Indices:
+    fragments = snapshot.fragments
+    return (fragments.physical_rows - fragments.deleted_rows).astype(np.int64)
+
+
+def _index_of(snapshot: Snapshot, fragment_id: int) -> int:
+    found = np.flatnonzero(snapshot.fragments.ids == np.uint64(fragment_id))
+    if not len(found):
+        raise InvalidRequest(
+            f"Invalid user input: the row address belongs to non-existent fragment: {fragment_id}. "
+            f"Version {snapshot.version} has {len(snapshot.fragments)} fragments."
+        )
+    return int(found[0])
+
+
+def _offsets_of(snapshot: Snapshot, fragment: Fragment, ranks: Indices) -> Indices:
+    """The physical offsets of live rows, given by their rank among the live rows."""
+    vector = snapshot.deletion_vector(fragment)
+    return ranks if vector is None else vector.live_offsets(fragment.physical_rows)[ranks]
+
+
+def _is_live(snapshot: Snapshot, fragment: Fragment, offsets: Indices) -> npt.NDArray[np.bool_]:
+    vector = snapshot.deletion_vector(fragment)
+    return np.ones(len(offsets), np.bool_) if vector is None else vector.live_mask(fragment.physical_rows)[offsets]
+
+
+def _locate(snapshot: Snapshot, ids: npt.NDArray[np.uint64]) -> tuple[Indices, Indices]:
+    """The position of the fragment and the offset of each live row id; -1 where there is none."""
+    fragments, offsets = np.full(len(ids), -1, np.int64), np.zeros(len(ids), np.int64)
+    for index, fragment in enumerate(snapshot.fragments):
+        sequence = snapshot.row_ids(fragment)
+        bounds = None if sequence is None else sequence.bounds
+        if sequence is None or bounds is None:
+            continue
+        near = np.flatnonzero((ids >= np.uint64(bounds[0])) & (ids <= np.uint64(bounds[1])) & (fragments < 0))
+        if not len(near):
+            continue
+        places = sequence.position_of(ids[near])
+        near, places = near[places >= 0], places[places >= 0]
+        live = _is_live(snapshot, fragment, places)
+        fragments[near[live]], offsets[near[live]] = index, places[live]
+    return fragments, offsets
+
+
+# ---------------------------------------------------------------------------------------------------------- read
+def _gather(snapshot: Snapshot, fragments: Indices, offsets: Indices, columns: Columns) -> pa.Table:
+    """The rows at fragment positions and offsets, in the order given."""
+    selection = select_members(snapshot.schema, columns)
+    places, inverse = np.unique(fragments << ADDRESS_BITS | offsets, return_inverse=True)
+    plan = ReadPlan.of_known_rows(snapshot.schema, selection)
+    runs = _runs(snapshot, plan, places)
+    batches = [batch for completed in prefetch(_complete, runs) for batch in completed]
+    if not selection.outputs:
+        return pa.Table.from_batches([no_columns(len(offsets))])
+    table = pa.Table.from_batches(batches, selection.schema)
+    return table if _in_order(inverse) else table.take(pa.array(inverse))
+
+
+def _runs(snapshot: Snapshot, plan: ReadPlan, places: Indices) -> Iterator[tuple[FragmentScan, Rows]]:
+    shapes = plan.shapes()
+    starts = np.concatenate(([0], np.cumsum(_live_rows(snapshot))))
+    indices, begins = np.unique(places >> ADDRESS_BITS, return_index=True)
+    ends = [*begins[1:].tolist(), len(places)][: len(begins)]
+    for index, begin, end in zip(indices.tolist(), begins.tolist(), ends, strict=True):
+        scan = FragmentScan(snapshot, plan, shapes, snapshot.fragments[index], int(starts[index]))
+        offsets = places[begin:end] & np.int64(_OFFSET_MASK)
+        for rows in scan.windows(Rows(no_columns(len(offsets)), chosen=offsets)):
+            yield scan, rows
+
+
+def _complete(run: tuple[FragmentScan, Rows]) -> list[pa.RecordBatch]:
+    scan, rows = run
+    return scan.complete(rows)
+
+
+def _in_order(inverse: Indices) -> bool:
+    return bool(np.array_equal(inverse, np.arange(len(inverse))))

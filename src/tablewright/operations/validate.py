@@ -1,0 +1,111 @@
+"""``validate``: a version against its files. Every problem is collected, none is mended.
+
+Per fragment: all data files can be opened, have as many rows as the manifest says and hold the columns it names; the
+deletion file can be read, says what the manifest says and stays within the rows; row lineage has one entry per row.
+Over the table: no live row id twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tablewright.data.encoder import DataFileReader
+from tablewright.errors import CorruptTable, StorageError, TablewrightError
+from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.fragment import DataFile, Fragment, problems_of_fragment
+from tablewright.format.row_ids import decode_row_ids, decode_versions
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.storage.base import ObjectNotFound
+
+__all__ = ["validate"]
+
+Map = Callable[..., Sequence[Any]]
+
+
+def validate(snapshot: Snapshot, map: Map) -> None:
+    """Check every fragment (``map`` runs them side by side) and raise with all problems."""
+    found = [
+        problem for problems in map(lambda f: problems_of(snapshot, f), snapshot.fragments) for problem in problems
+    ]
+    found += _repeated_row_ids(snapshot)
+    if found:
+        raise CorruptTable(snapshot.entry.path, tuple(found))
+
+
+def problems_of(snapshot: Snapshot, fragment: Fragment) -> list[str]:
+    """All that is wrong with one fragment."""
+    found = [*problems_of_fragment(fragment)]
+    for check in (_file_problems, _deletion_problems, _lineage_problems):
+        try:
+            found += check(snapshot, fragment)
+        except ObjectNotFound as error:
+            found.append(f"file missing: {error}")
+        except (CorruptTable, StorageError) as error:
+            found.append(str(error))
+    return [f"fragment {fragment.id}: {problem}" for problem in found]
+
+
+def _file_problems(snapshot: Snapshot, fragment: Fragment) -> Iterable[str]:
+    for file in fragment.files:
+        yield from _problems_of_file(snapshot, fragment, file)
+
+
+def _problems_of_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterable[str]:
+    store, path = snapshot.data_place(file)
+    size = store.head(path).size
+    if file.file_size_bytes and size != file.file_size_bytes:
+        yield f"{path} has {size} bytes, the manifest says {file.file_size_bytes}"
+    try:
+        reader = DataFileReader(store, path)
+    except TablewrightError as error:
+        yield f"{path} can't be opened: {error}"
+        return
+    if reader.num_rows != fragment.physical_rows:
+        yield f"{path} has {reader.num_rows} rows, the manifest says {fragment.physical_rows}"
+    outside = [column for column in file.column_indices if column >= reader.num_columns]
+    if outside:
+        yield f"{path} has {reader.num_columns} columns, the manifest names columns {outside}"
+
+
+def _deletion_problems(snapshot: Snapshot, fragment: Fragment) -> Iterable[str]:
+    vector: DeletionVector | None = snapshot.deletion_vector(fragment)
+    if vector is None or fragment.deletion is None:
+        return
+    yield from vector.problems(fragment.physical_rows, fragment.deletion.num_deleted_rows)
+
+
+def _lineage_problems(snapshot: Snapshot, fragment: Fragment) -> Iterable[str]:
+    place = snapshot.entry.path
+    if snapshot.manifest.stable_row_ids and fragment.row_ids is None:
+        yield "it has no row ids, although the table has stable row ids"
+    if (
+        fragment.row_ids is not None
+        and (rows := len(decode_row_ids(fragment.row_ids, place))) != fragment.physical_rows
+    ):
+        yield f"{rows} row ids for {fragment.physical_rows} rows"
+    for name, data in (("created-at", fragment.created_at), ("last-updated-at", fragment.last_updated_at)):
+        if data is not None and (rows := len(decode_versions(data, place))) != fragment.physical_rows:
+            yield f"{rows} {name} versions for {fragment.physical_rows} rows"
+
+
+def _repeated_row_ids(snapshot: Snapshot) -> list[str]:
+    if not snapshot.manifest.stable_row_ids:
+        return []
+    live = [_live_row_ids(snapshot, fragment) for fragment in snapshot.fragments if fragment.row_ids is not None]
+    ids = np.sort(np.concatenate(live)) if live else np.empty(0, np.uint64)
+    twice = np.unique(ids[1:][ids[1:] == ids[:-1]])
+    found = [f"row ids of several live rows: {twice[:5].tolist()}"] if len(twice) else []
+    if len(ids) and int(ids[-1]) >= snapshot.manifest.next_row_id:
+        found.append(f"row id {int(ids[-1])} is not below next_row_id {snapshot.manifest.next_row_id}")
+    return found
+
+
+def _live_row_ids(snapshot: Snapshot, fragment: Fragment) -> Any:
+    ids = snapshot.row_ids(fragment)
+    assert ids is not None
+    values = ids.to_numpy()
+    vector = snapshot.deletion_vector(fragment)
+    return values if vector is None else values[vector.live_mask(len(values))]

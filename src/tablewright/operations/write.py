@@ -1,0 +1,166 @@
+"""Create, append, overwrite: the same story with another last line.
+
+1. *plan* (pure): which columns the new files hold under which field ids, in which file version. An append must fit the
+   table's schema (every difference is listed); it may leave out nullable columns, which then read as null.
+2. *run*: batches become data files under names nobody else uses, here or on Spark workers.
+3. *finish* (pure): one Append or Overwrite transaction.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from tablewright.data.write import WriteOptions, WriteProgress, write_fragments
+from tablewright.errors import InvalidRequest, SchemaMismatch, TableExists
+from tablewright.format.flags import check_writable
+from tablewright.format.fragment import Fragment
+from tablewright.format.schema import Schema, check_file_version, schema_differences
+from tablewright.format.transaction import Append, Overwrite, Transaction
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.storage import Location, open_store
+from tablewright.transaction.apply import Creation
+from tablewright.world import World
+
+__all__ = ["MODES", "WritePlan", "WriteSettings", "WriteTask", "finish_write", "plan_write", "run_write"]
+
+MODES = ("create", "append", "overwrite")
+
+COMMIT_MESSAGE_KEY = "__lance_commit_message"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteSettings:
+    """What a caller of ``write_dataset`` may choose, with the defaults of pylance."""
+
+    mode: str = "create"
+    max_rows_per_file: int = 1024 * 1024
+    max_bytes_per_file: int = 90 * 1024**3
+    data_storage_version: str | None = None
+    enable_stable_row_ids: bool = False
+    enable_v2_manifest_paths: bool = True
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise InvalidRequest(f"Invalid mode {self.mode!r}: use one of {', '.join(MODES)}.")
+        for name in ("max_rows_per_file", "max_bytes_per_file"):
+            if getattr(self, name) <= 0:
+                raise InvalidRequest(f"{name} must be positive, got {getattr(self, name)}.")
+
+    @property
+    def file_version(self) -> str | None:
+        """The data-file version asked for, by number; ``None`` for the default."""
+        return None if self.data_storage_version is None else _file_version(self.data_storage_version)
+
+    @property
+    def creation(self) -> Creation:
+        """The choices that only a new table takes."""
+        return Creation(
+            stable_row_ids=self.enable_stable_row_ids,
+            data_storage_version=self.file_version or DEFAULT_FILE_VERSION,
+            config=self.config,
+        )
+
+
+DEFAULT_FILE_VERSION = "2.2"
+_FILE_VERSIONS = {"stable": DEFAULT_FILE_VERSION, "next": "2.3", "2.0": "2.0", "2.1": "2.1", "2.2": "2.2", "2.3": "2.3"}
+
+
+def _file_version(name: str) -> str:
+    if name not in _FILE_VERSIONS:
+        raise InvalidRequest(f"Unknown data_storage_version {name!r}: use one of {', '.join(_FILE_VERSIONS)}.")
+    return _FILE_VERSIONS[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritePlan:
+    """A decided write: ``columns`` are what the new files hold, ``schema`` is the table's afterwards."""
+
+    mode: str
+    uri: str
+    read_version: int
+    schema: Schema
+    columns: Schema
+    options: WriteOptions
+
+    @property
+    def creates(self) -> bool:
+        return self.read_version == 0
+
+    def __str__(self) -> str:
+        verb = "create" if self.creates else self.mode
+        return (
+            f"Write: {verb} {self.uri} at version {self.read_version}, {len(self.columns.top_level)} of "
+            f"{len(self.schema.top_level)} columns, file version {self.options.data_storage_version}"
+        )
+
+
+def plan_write(snapshot: Snapshot | None, uri: str, incoming: pa.Schema, settings: WriteSettings) -> WritePlan:
+    """Decide how ``incoming`` data enter the table (``snapshot`` is ``None`` where there is none)."""
+    if snapshot is not None and settings.mode == "create":
+        raise TableExists(uri)
+    if snapshot is not None:
+        check_writable(snapshot.manifest.writer_flags, uri)
+    if snapshot is not None and settings.mode == "append":
+        schema = snapshot.schema
+        columns = _appended_columns(schema, incoming)
+        version = snapshot.manifest.data_storage_version
+    else:
+        schema = columns = Schema.from_arrow(incoming)
+        kept = None if snapshot is None else snapshot.manifest.data_storage_version
+        version = settings.file_version or kept or DEFAULT_FILE_VERSION
+    problems = check_file_version(columns, version)
+    if problems:
+        raise InvalidRequest(f"File version {version} can't store these columns: " + "; ".join(problems))
+    options = WriteOptions(
+        max_rows_per_file=settings.max_rows_per_file,
+        max_bytes_per_file=settings.max_bytes_per_file,
+        data_storage_version=version,
+    )
+    read_version = 0 if snapshot is None else snapshot.version
+    return WritePlan(
+        mode=settings.mode, uri=uri, read_version=read_version, schema=schema, columns=columns, options=options
+    )
+
+
+def _appended_columns(schema: Schema, incoming: pa.Schema) -> Schema:
+    differences = schema_differences(schema, incoming)
+    if differences:
+        raise SchemaMismatch(differences)
+    names = set(incoming.names)
+    ids = [id for field in schema.top_level if field.name in names for id in schema.descendants(field.id)]
+    return schema.project_ids(ids)
+
+
+def run_write(
+    plan: WritePlan, batches: Iterable[pa.RecordBatch], world: World, progress: WriteProgress | None = None
+) -> tuple[Fragment, ...]:
+    """Write data files for a stream of batches. If it fails, the files it made are removed."""
+    return write_fragments(world, plan.columns, batches, plan.options, progress=progress)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """What a Spark partition needs to write its rows: call it with the batches."""
+
+    plan: WritePlan
+    location: Location
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Fragment, ...]:
+        return run_write(self.plan, batches, World(store=open_store(self.location.uri, self.location.storage_options)))
+
+
+def finish_write(
+    plan: WritePlan, fragments: Sequence[Fragment], uuid: uuid.UUID, properties: Mapping[str, str]
+) -> Transaction:
+    """The transaction that makes the written fragments part of the table."""
+    operation: Append | Overwrite
+    if plan.creates or plan.mode != "append":
+        operation = Overwrite(fragments=tuple(fragments), schema=plan.schema)
+    else:
+        operation = Append(fragments=tuple(fragments))
+    return Transaction(read_version=plan.read_version, uuid=str(uuid), operation=operation, properties=dict(properties))

@@ -1,0 +1,5 @@
+"""A shop window under pylance's name: schemas with field ids."""
+
+from tablewright.api.schema import LanceField, LanceSchema
+
+__all__ = ["LanceField", "LanceSchema"]

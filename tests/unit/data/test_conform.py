@@ -1,0 +1,87 @@
+"""Batches in the table's shape, nested ones too."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tablewright.data.conform import conform
+from tablewright.errors import InvalidRequest, SchemaMismatch
+
+
+def _struct(*fields: pa.Field) -> pa.DataType:
+    return pa.struct(list(fields))
+
+
+CASES = {
+    "same": (pa.array([1, 2]), pa.int64()),
+    "view": (pa.array(["a", None], pa.string_view()), pa.string()),
+    "binary view": (pa.array([b"a", None], pa.binary_view()), pa.binary()),
+    "members in another order": (
+        pa.array([{"b": "x", "a": 1}, None], pa.struct([("b", pa.string()), ("a", pa.int64())])),
+        pa.struct([("a", pa.int64()), ("b", pa.string())]),
+    ),
+    "missing member": (pa.array([{"a": 1}, None]), pa.struct([("a", pa.int64()), ("b", pa.string())])),
+    "list of structs": (
+        pa.array([[{"b": "x", "a": 1}], None, []], pa.list_(pa.struct([("b", pa.string()), ("a", pa.int64())]))),
+        pa.list_(pa.struct([("a", pa.int64()), ("b", pa.string())])),
+    ),
+    "list item's name": (
+        pa.array([[1], None, [2, 3]], pa.list_(pa.field("element", pa.int64()))),
+        pa.list_(pa.int64()),
+    ),
+    "json from text": (pa.array(["1", None]), pa.json_(pa.string())),
+    "uuid from bytes": (pa.array([b"a" * 16, None], pa.binary(16)), pa.uuid()),
+    "dictionary": (pa.array(["a", "b"]).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string())), pa.string()),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("cut", [(0, None), (1, None), (1, 1)])
+def test_shapes(case: str, cut: tuple[int, int | None]) -> None:
+    array, kind = CASES[case]
+    batch = pa.record_batch({"c": array}).slice(*cut)
+    found = conform(batch, pa.schema([("c", kind)]))
+    found.validate(full=True)
+    assert found.schema.field("c").type == kind
+    expected = [_filled(value, kind) for value in batch.column("c").to_pylist()]
+    storage = found.column("c").storage if isinstance(kind, pa.BaseExtensionType) else found.column("c")
+    assert storage.to_pylist() == expected
+
+
+def _filled(value: object, kind: pa.DataType) -> object:
+    if pa.types.is_struct(kind) and isinstance(value, dict):
+        return {field.name: value.get(field.name) for field in kind}
+    return value
+
+
+def test_refused_casts() -> None:
+    with pytest.raises(InvalidRequest, match='Cannot cast column "c" from string to int64'):
+        conform(pa.record_batch({"c": ["x"]}), pa.schema([("c", pa.int64())]))
+    inner = pa.record_batch({"c": pa.array([{"a": 300}])})
+    with pytest.raises(InvalidRequest, match=r'Cannot cast column "c\.a" from int64 to int8'):
+        conform(inner, pa.schema([("c", pa.struct([("a", pa.int8())]))]))
+
+
+STRICT = pa.struct([pa.field("a", pa.int64(), nullable=False)])
+
+
+@pytest.mark.parametrize(
+    ("array", "field", "path"),
+    [
+        (pa.array([1, None]), pa.field("c", pa.int64(), nullable=False), "c"),
+        (pa.array([{"a": None}]), pa.field("c", STRICT), "c.a"),
+        (pa.array([{"a": 1}, None]), pa.field("c", STRICT, nullable=False), "c"),
+        (pa.array([[1, None]]), pa.field("c", pa.list_(pa.field("item", pa.int64(), nullable=False))), "c.item"),
+    ],
+)
+def test_nulls_refused(array: pa.Array, field: pa.Field, path: str) -> None:
+    batch = pa.RecordBatch.from_arrays([array], names=["c"])
+    with pytest.raises(SchemaMismatch, match=f"Column '{path}' is declared as non-nullable"):
+        conform(batch, pa.schema([field]))
+
+
+def test_nulls_that_are_fine() -> None:
+    rows = pa.array([{"a": 1}, None])
+    found = conform(pa.record_batch({"c": rows}), pa.schema([pa.field("c", STRICT)]))
+    assert found.column("c").to_pylist() == [{"a": 1}, None]

@@ -1,0 +1,145 @@
+"""The codec behind our own face: files appear whole or not at all, and its complaints are ours."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import lance.file
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tablewright.data.encoder import DataFileReader, DataFileWriter, open_reader
+from tablewright.errors import AccessDenied, CorruptTable, InternalError, InvalidRequest, StorageError, TablewrightError
+from tablewright.storage import Store, open_store
+
+BATCH = pa.record_batch({"a": pa.array(range(100)), "st": pa.array([{"p": i, "q": str(i)} for i in range(100)])})
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return open_store(str(tmp_path / "t") if request.param == "local" else f"memory://{tmp_path.name}")
+
+
+def _write(store: Store, path: str = "data/x.lance", version: str = "2.2") -> tuple[int, int]:
+    writer = DataFileWriter(store, path, BATCH.schema, version)
+    writer.write(BATCH.slice(0, 60))
+    writer.write(BATCH.slice(60))
+    return writer.close()
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2", "2.3"])
+def test_round_trip(store: Store, version: str) -> None:
+    rows, size = _write(store, version=version)
+    assert (rows, size) == (100, store.head("data/x.lance").size)
+    reader = open_reader(store, "data/x.lance")
+    assert reader.num_rows == 100 and reader.version == version
+    assert reader.schema == BATCH.schema
+    assert reader.num_columns == (4 if version == "2.0" else 3)
+    read = list(reader.read(10, 50, 20))
+    assert [batch.num_rows for batch in read] == [20, 20, 10]
+    assert pa.Table.from_batches(read).equals(pa.Table.from_batches([BATCH.slice(10, 50)]))
+    taken = list(reader.take(np.array([0, 7, 99]), 2))
+    assert [batch.num_rows for batch in taken] == [2, 1]
+    assert pa.Table.from_batches(taken)["a"].to_pylist() == [0, 7, 99]
+
+
+def test_columns_are_chosen_by_the_names_inside(store: Store) -> None:
+    _write(store)
+    (batch,) = DataFileReader(store, "data/x.lance", ["st.q"]).read(0, 2, 10)
+    assert batch.to_pylist() == [{"st": {"q": "0"}}, {"st": {"q": "1"}}]
+    with pytest.raises(KeyError, match="nope"):
+        DataFileReader(store, "data/x.lance", ["nope"])
+
+
+def test_the_real_codec_reads_our_file(tmp_path: Path) -> None:
+    _write(open_store(str(tmp_path)))
+    table = lance.file.LanceFileReader(str(tmp_path / "data/x.lance")).read_all().to_table()
+    assert table.equals(pa.Table.from_batches([BATCH]))
+
+
+def test_an_aborted_file_leaves_nothing(store: Store) -> None:
+    writer = DataFileWriter(store, "data/x.lance", BATCH.schema, "2.2")
+    writer.write(BATCH)
+    writer.abort()
+    assert list(store.list("")) == []
+    with pytest.raises(InternalError, match="after it was closed"):
+        writer.write(BATCH)
+
+
+def test_a_dropped_writer_leaves_nothing(tmp_path: Path) -> None:
+    writer = DataFileWriter(open_store(str(tmp_path)), "data/x.lance", BATCH.schema, "2.2")
+    for _ in range(10):
+        writer.write(BATCH)
+    del writer
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))
+
+
+def test_spooled_copies_vanish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    store = open_store(f"memory://{tmp_path.name}")
+    _write(store)
+    first, second = DataFileReader(store, "data/x.lance"), DataFileReader(store, "data/x.lance", ["a"])
+    assert len(list(tmp_path.iterdir())) == 1
+    del first, second
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_and_damaged_files(store: Store) -> None:
+    with pytest.raises(CorruptTable, match="the data file is missing"):
+        DataFileReader(store, "data/none.lance")
+    for number, junk in enumerate([b"", b"abc" * 100, b"LANC" * 10]):
+        store.put(f"data/junk{number}.lance", junk)
+        with pytest.raises(CorruptTable, match="can't be decoded"):
+            DataFileReader(store, f"data/junk{number}.lance")
+    _write(store)
+    whole = store.get("data/x.lance")
+    for number, cut in enumerate([10, len(whole) // 2, len(whole) - 1]):
+        store.put(f"data/cut{number}.lance", whole[:cut])
+        with pytest.raises(TablewrightError):
+            list(DataFileReader(store, f"data/cut{number}.lance").read(0, 100, 100))
+
+
+def test_data_that_a_file_cannot_hold(store: Store) -> None:
+    with pytest.raises(InvalidRequest, match=r"2\.9"):
+        DataFileWriter(store, "data/x.lance", BATCH.schema, "2.9")
+    nulls = pa.record_batch({"st": pa.array([{"p": 1}, None])})
+    writer = DataFileWriter(store, "data/x.lance", nulls.schema, "2.0")
+    with pytest.raises(InvalidRequest, match="null") as error:
+        _write_all(writer, nulls)
+    assert ".rs:" not in str(error.value)
+    writer.abort()
+
+
+def test_broken_json(store: Store) -> None:
+    broken = pa.record_batch({"j": pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(["{bad"]))})
+    writer = DataFileWriter(store, "data/x.lance", broken.schema, "2.2")
+    with pytest.raises(InvalidRequest, match="Failed to encode JSON"):
+        _write_all(writer, broken)
+
+
+def test_s3(s3_bucket: str, s3_options: dict[str, str]) -> None:
+    store = open_store(f"s3://{s3_bucket}/t", s3_options)
+    rows, size = _write(store)
+    assert (rows, size) == (100, store.head("data/x.lance").size)
+    (batch,) = DataFileReader(store, "data/x.lance", ["a"]).read(5, 2, 10)
+    assert batch.to_pylist() == [{"a": 5}, {"a": 6}]
+    with pytest.raises(CorruptTable, match="the data file is missing"):
+        DataFileReader(store, "data/none.lance")
+    elsewhere = open_store(f"s3://{s3_bucket}/t", {**s3_options, "aws_endpoint": "http://127.0.0.1:1"})
+    with pytest.raises(StorageError, match="Could not read"):
+        DataFileReader(elsewhere, "data/x.lance")
+
+
+def _write_all(writer: DataFileWriter, batch: pa.RecordBatch) -> None:
+    writer.write(batch)
+    writer.close()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_no_permission(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data").chmod(0o500)
+    with pytest.raises(AccessDenied, match="No permission"):
+        _write(open_store(str(tmp_path)))

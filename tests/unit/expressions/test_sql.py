@@ -1,0 +1,111 @@
+"""Values of expressions: types as pylance's, where pylance has them."""
+
+from __future__ import annotations
+
+import lance
+import pyarrow as pa
+import pytest
+
+from tablewright.errors import InvalidRequest
+from tablewright.expressions import compile_projection, compile_sql
+
+TABLE = pa.table(
+    {
+        "x": pa.array([1, 2, None], pa.int32()),
+        "i8": pa.array([1, 2, 3], pa.int8()),
+        "n": pa.array([10, 20, 30], pa.int64()),
+        "u": pa.array([1, 2, 3], pa.uint64()),
+        "f": pa.array([0.5, 1.5, 2.5], pa.float64()),
+        "s": pa.array(["Foo", "bar", None]),
+        "st": pa.array([{"a": 1}, {"a": 2}, {"a": 3}], pa.struct([("a", pa.int16())])),
+        "with space": pa.array([1, 2, 3], pa.int64()),
+    }
+)
+
+AS_PYLANCE = """
+x
+x + 1
+1 + x
+x * 2 + 1
+abs(x + 1)
+(x + 1)
+x - 1
+-x
+x + x
+x + n
+x / 2
+x % 2
+f + 1
+st.a
+st.a + 1
+i8 + 1
+i8 + 1 + 1
+u - 1
+x > 1
+lower(s)
+s || 'q'
+concat(s, 'q')
+`with space`
+make_array(x, n)
+coalesce(x, 7)
+cast(x as string)
+regexp_match(s, '(o+)')
+_rowid
+_rowaddr
+""".strip().splitlines()
+
+
+@pytest.fixture(scope="module")
+def referee(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
+    return lance.write_dataset(TABLE, tmp_path_factory.mktemp("sql") / "t.lance")
+
+
+@pytest.mark.parametrize("sql", AS_PYLANCE)
+def test_values_and_types(sql: str, referee: lance.LanceDataset) -> None:
+    rows = referee.to_table(columns=[*TABLE.column_names, "_rowid", "_rowaddr"]).combine_chunks().to_batches()[0]
+    compiled = compile_sql(sql, referee.schema)
+    expected = referee.to_table(columns={"value": sql})["value"].combine_chunks()
+    assert compiled.type == expected.type
+    assert compiled.evaluate(rows).to_pylist() == expected.to_pylist()
+
+
+def test_wider_where_the_literal_does_not_fit() -> None:
+    assert compile_sql("i8 + 300", TABLE.schema).type == pa.int64()
+    assert compile_sql("x * 2.5", TABLE.schema).type == pa.float64()
+
+
+def test_projection_keeps_order_names_and_nullability() -> None:
+    projection = compile_projection({"b": "x + 1", "a": "'lit'", "with dot.": "s"}, TABLE.schema)
+    made = projection.evaluate(TABLE.combine_chunks().to_batches()[0])
+    assert made.schema == projection.schema
+    assert made.schema.names == ["b", "a", "with dot."]
+    assert not made.schema.field("a").nullable and made.schema.field("b").nullable
+    assert made.to_pylist()[0] == {"b": 2, "a": "lit", "with dot.": "Foo"}
+
+
+def test_literals_alone() -> None:
+    projection = compile_projection({"one": "1 + 1"}, TABLE.schema)
+    assert projection.evaluate(TABLE.to_batches()[0]).column(0).to_pylist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("sql", ["x as y", "x, n", "*", "sum(x)", "x +", "nope"])
+def test_not_one_value(sql: str) -> None:
+    with pytest.raises(InvalidRequest) as error:
+        compile_projection({"a": sql}, TABLE.schema)
+    assert sql in str(error.value)
+
+
+def test_views_come_back_plain() -> None:
+    batch = pa.record_batch({"d": pa.array(["A", "B"])})
+    compiled = compile_sql("arrow_cast(d, 'Utf8View')", batch.schema)
+    assert compiled.type == pa.string()
+    assert compiled.evaluate(batch).to_pylist() == ["A", "B"]
+
+
+def test_slices_of_structs_in_structs() -> None:
+    rows = pa.array([{"q": {"z": 1}, "l": [{"y": 1}]}, {"q": None, "l": None}, None, {"q": {"z": 4}, "l": [{"y": 4}]}])
+    compiled = compile_sql("st.q.z", pa.schema([("st", rows.type)]))
+    for begin in range(4):
+        for length in range(5 - begin):
+            batch = pa.record_batch({"st": rows}).slice(begin, length)
+            assert compiled.evaluate(batch).to_pylist() == [1, None, None, 4][begin : begin + length]
