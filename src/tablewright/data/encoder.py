@@ -20,6 +20,7 @@ import pyarrow as pa
 from lance.file import LanceFileReader, LanceFileWriter
 
 from tablewright.data.codec_errors import reading, writing
+from tablewright.data.footer import check_footer
 from tablewright.data.spool import Spool, fetch
 from tablewright.errors import CorruptTable, InternalError
 from tablewright.storage.address import join_uri
@@ -88,6 +89,8 @@ class DataFileReader:
             except ObjectNotFound:
                 raise CorruptTable(self.where, ("the data file is missing",)) from None
             location = Location(self._spool.path)
+        if "://" not in location.uri:
+            check_footer(location.uri, self.where)
         self._reader = _open(location, self.where, None if columns is None else list(columns))
 
     @cached_property
