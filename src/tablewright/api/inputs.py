@@ -27,15 +27,20 @@ class Source:
     nbytes: int | None = None
 
 
-def as_source(data: Any, schema: pa.Schema | None = None) -> Source:
+def as_source(data: Any, schema: pa.Schema | None = None, table: pa.Schema | None = None) -> Source:
     """Turn ``data`` into a :class:`Source`; ``schema`` is what it is cast to, or what an iterator can't tell.
+
+    Python values have no Arrow types of their own: where the schema of the ``table`` they go to is known, they take its
+    types if they can.
 
     >>> as_source([{"id": 1}, {"id": 2}]).schema.names
     ['id']
+    >>> as_source([{"x": 1}], table=pa.schema({"x": pa.float32()})).schema.field("x").type
+    DataType(float)
     """
     if schema is not None and not isinstance(schema, pa.Schema):
         schema = schema.to_pyarrow() if hasattr(schema, "to_pyarrow") else pa.schema(schema)
-    source = _of_arrow(data) or _of_frames(data, schema) or _of_python(data, schema)
+    source = _of_arrow(data) or _of_frames(data, schema) or _of_python(data, schema, table)
     if source is None:
         raise _unknown(data)
     if source.schema.names != list(dict.fromkeys(source.schema.names)):
@@ -87,13 +92,14 @@ def _of_frames(data: Any, schema: pa.Schema | None) -> Source | None:
     return None
 
 
-def _of_python(data: Any, schema: pa.Schema | None) -> Source | None:
+def _of_python(data: Any, schema: pa.Schema | None, table: pa.Schema | None) -> Source | None:
     if isinstance(data, dict):
-        return _of_table(pa.Table.from_pydict(data, schema=schema))
+        return _of_columns(data, schema, table)
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         return None
     if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
-        return _of_table(pa.Table.from_pylist(data, schema=schema))
+        names = dict.fromkeys(name for row in data for name in row)
+        return _of_columns({name: [row.get(name) for row in data] for name in names}, schema, table)
     items = iter(data)
     first = next(items, None)
     if first is None:
@@ -105,6 +111,33 @@ def _of_python(data: Any, schema: pa.Schema | None) -> Source | None:
     if isinstance(first, pa.RecordBatch):
         return Source(first.schema, _checked(chain([first], items), first.schema))
     return None
+
+
+def _of_columns(columns: dict[str, Any], schema: pa.Schema | None, table: pa.Schema | None) -> Source:
+    hints = schema or table or pa.schema([])
+    arrays = {name: _array(name, values, hints) for name, values in columns.items()}
+    if schema is not None:  # columns that the schema allows to be null may be left out
+        rows = max((len(array) for array in arrays.values()), default=0)
+        absent = [field for field in schema if field.name not in arrays and field.nullable]
+        arrays |= {field.name: pa.nulls(rows, field.type) for field in absent}
+    try:
+        return _of_table(pa.table(arrays))
+    except (pa.ArrowInvalid, ValueError) as error:
+        raise InvalidRequest(f"The columns do not make a table: {error}") from error
+
+
+def _array(name: str, values: Any, hints: pa.Schema) -> pa.Array | pa.ChunkedArray:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if name in hints.names:
+        try:
+            return pa.array(values, hints.field(name).type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError):
+            pass  # their own type tells better what is wrong with them
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidRequest(f"Column {name!r} has values of no single Arrow type: {error}") from error
 
 
 def _flattened(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:

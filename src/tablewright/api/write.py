@@ -123,11 +123,15 @@ def _incoming(
 ) -> tuple[pa.Schema, Runner]:
     """The schema of the data, and how its files get written: by this process or by Spark's executors."""
     if not is_spark_frame(data) and engine in (None, "local"):
-        source = as_source(data, schema)
+        source = as_source(data, schema, _known_schema(world, given, mode) if _has_no_types(data) else None)
         told = None if progress is None else _Progress(progress)
         return source.schema, lambda plan: run_write(plan, source.batches, world, told)
     if is_spark_frame(data):
-        return _of_frame(data, schema if schema is not None else _known_schema(world, given, mode), world)
+        from tablewright.engine.spark.inputs import adopted_schema, requested_schema
+
+        if schema is not None:
+            return _of_frame(data, requested_schema(data, schema), world)
+        return _of_frame(data, adopted_schema(data, _known_schema(world, given, mode)), world)
     from tablewright.engine.spark.inputs import frame_of
     from tablewright.engine.spark.session import session_for
 
@@ -136,9 +140,13 @@ def _incoming(
     return _of_frame(frame, source.schema, world)
 
 
-def _of_frame(frame: Any, wanted: pa.Schema | None, world: World) -> tuple[pa.Schema, Runner]:
+def _has_no_types(data: Any) -> bool:
+    """Python values, which take the types of the table that they go to."""
+    return isinstance(data, dict | list)
+
+
+def _of_frame(frame: Any, incoming: pa.Schema, world: World) -> tuple[pa.Schema, Runner]:
     from tablewright.engine.spark.frames import write_frame
-    from tablewright.engine.spark.inputs import adopted_schema
 
     def run(plan: WritePlan) -> list[Fragment]:
         task = WriteTask(plan, world.store.location)
@@ -151,7 +159,7 @@ def _of_frame(frame: Any, wanted: pa.Schema | None, world: World) -> tuple[pa.Sc
         )
         return [fragment for part in parts for fragment in part]
 
-    return adopted_schema(frame, wanted), run
+    return incoming, run
 
 
 def _known_schema(world: World, given: Any, mode: str) -> pa.Schema | None:

@@ -16,7 +16,7 @@ __all__ = ["PIECE_ROWS_MAX", "RowSizes"]
 
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCHES_PER_PIECE = 2
-_ROWS_MIN, _ROWS_MAX, _ROWS_MAX_VARIABLE = 64, 1 << 17, 1 << 15
+_ROWS_MIN, _ROWS_MAX, _ROWS_MAX_VARIABLE = 64, 1 << 18, 1 << 15
 PIECE_ROWS_MAX = 1 << 20
 _VARIABLE_BYTES_MIN, _VARIABLE_BYTES_UNKNOWN = 16, 64
 _GROWTH = 3  # what text and lists take in memory, compared with the file

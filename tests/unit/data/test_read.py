@@ -294,7 +294,7 @@ def test_sizes_follow_the_width_of_rows(tmp_path: Path) -> None:
     def rows(*names: str) -> int:
         return RowSizes(schema, schema.project_ids([schema.resolve(n).id for n in names])).rows_per_batch(fragment)
 
-    assert rows("id") == 1 << 17
+    assert rows("id") == 1 << 18
     assert rows("vector") == 4096
     assert rows("id", "text") <= 1 << 15
     assert RowSizes(schema, schema).rows_per_piece(fragment) == 2 * rows("id", "vector", "text")
