@@ -149,9 +149,23 @@ def test_changed_bytes_of_a_data_file(tmp_path: Path) -> None:
     lance.write_dataset(numbers(0, 50), str(place))
     (path,) = place.glob("data/*")
     whole = path.read_bytes()
-    for data in _flipped(whole[:-40], 150):  # counts in the footer make the codec ask for all memory there is
-        path.write_bytes(data + whole[-40:])
+    for data in _flipped(whole, 150):
+        path.write_bytes(data)
         _use_or_typed_error(place)
+    for tail in _flipped(whole[-40:], 40):  # a wrong count in the footer makes the codec ask for all memory there is
+        path.write_bytes(whole[:-40] + tail)
+        _use_or_typed_error(place)
+
+
+@pytest.mark.parametrize("pattern", ["data/*.lance", "_deletions/*.arrow", "_deletions/*.bin"])
+def test_validate_finds_missing_and_cut_files(table: Path, pattern: str) -> None:
+    path = next(table.glob(pattern))
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(ours.errors.CorruptTable, match=path.name):
+        ours.dataset(str(table)).validate()
+    path.unlink()
+    with pytest.raises(ours.errors.CorruptTable, match=path.name):
+        ours.dataset(str(table)).validate()
 
 
 def test_foreign_files_in_the_place_of_ours(table: Path, tmp_path: Path) -> None:

@@ -164,6 +164,10 @@ def _assert_refused(error: BaseException | None, folder: Path) -> None:
         assert tree(folder / "ours.lance") == {}, "something was written"
 
 
+# What we refuse although pylance writes it: 2.3 forgets which structs without members are null.
+STRICTER = {("struct_empty", "2.3")} if UNDER_TEST == "tablewright" else set()
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", CASES)
 def test_every_type_reads_equal_in_both_directions(tmp_path: Path, name: str, version: str) -> None:
@@ -172,7 +176,7 @@ def test_every_type_reads_equal_in_both_directions(tmp_path: Path, name: str, ve
     theirs, mine = tmp_path / "theirs.lance", tmp_path / "ours.lance"
     refusal = _write_or_refusal(lance, table, theirs, **options)
     answer = _write_or_refusal(ours, table, mine, **options)
-    if refusal is not None:
+    if refusal is not None or (name, version) in STRICTER:
         _assert_refused(answer, tmp_path)
         return
     assert answer is None, f"pylance writes this, we refuse: {answer!r}"

@@ -81,8 +81,18 @@ class Tags(_Refs):
 class Branches(_Refs):
     """Lines of versions beside the main one.
 
-    ``ds.create_branch(name)`` starts one, ``ds.checkout_version((name, None))`` goes there.
+    ``ds.checkout_version((name, None))`` goes there.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset([{"id": 1}], "memory://branches-example")
+    >>> ds.branches.create("experiment").insert([{"id": 2}])
+    >>> ds.count_rows(), ds.checkout_version(("experiment", None)).count_rows()
+    (1, 2)
     """
+
+    def create(self, branch: str, reference: Reference | None = None) -> LanceDataset:
+        """Start a branch from a version (this one by default), and return a dataset there."""
+        return self._dataset.create_branch(branch, reference)
 
     def list(self) -> dict[str, dict[str, Any]]:
         """Every branch: where it began, when, and its metadata."""

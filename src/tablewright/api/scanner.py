@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from tablewright.engine.choose import choose_engine
+from tablewright.engine.choose import Choice, choose_engine
 from tablewright.errors import InvalidRequest, UnsupportedFeature
 from tablewright.operations.scan import (
     ScanOptions,
@@ -92,6 +92,11 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return plan_scan(self._snapshot, self._options)
 
     @property
+    def _counting(self) -> Choice:
+        """Where matching rows are counted, and why."""
+        return choose_engine(self._plan.for_counting().estimated_bytes, self._engine, spark=self._spark)
+
+    @property
     def dataset_schema(self) -> pa.Schema:
         """The table's schema."""
         return self._snapshot.schema.to_arrow()
@@ -136,13 +141,12 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
     def count_rows(self) -> int:
         """How many rows the result has. A filter over much data is counted by Spark's workers."""
         plan = self._plan
-        if self._options.filter is None or not isinstance(self._options.filter, str):
+        if not isinstance(self._options.filter, str) or self._snapshot.location.is_of_this_process:
             return count_rows(plan, self._snapshot)
-        engine, _ = choose_engine(plan.estimated_bytes, self._engine, spark=self._spark)
+        engine, _ = self._counting
         if engine.name == "local":
             return count_rows(plan, self._snapshot)
-        counting = plan_scan(self._snapshot, replace(self._options, columns=[], with_row_id=True, order_by=None))
-        rows = sum(engine.map(_count_task, counting.tasks, describe="Counting rows"))
+        rows = sum(engine.map(_count_task, plan.for_counting().tasks, describe="Counting rows"))
         rows = max(0, rows - plan.offset)
         return rows if plan.limit is None else min(rows, plan.limit)
 
@@ -153,8 +157,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         if self._options.filter is not None and not isinstance(self._options.filter, str):
             raise InvalidRequest("filter must be SQL text for to_spark(): Arrow expressions do not travel to workers.")
         from tablewright.engine.spark.frames import read_frame
-        from tablewright.engine.spark.session import session_for
+        from tablewright.engine.spark.session import require_shared, session_for
 
+        require_shared(self._snapshot.location)
         plan = self._plan
         return read_frame(session_for(self._engine, spark or self._spark), _read_task, plan.tasks, plan.schema)
 
@@ -163,7 +168,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         plan = self._plan
         if not verbose:
             return str(plan)
-        return f"{plan}\n  estimated bytes={plan.estimated_bytes}, tasks={len(plan.tasks)}"
+        engine, why = self._counting
+        size = f"estimated_bytes={plan.estimated_bytes}, tasks={len(plan.tasks)}"
+        return f"{plan}\n  {size}, engine={engine.name} for counting: {why}"
 
     def analyze_plan(self) -> str:
         """Run the scan, and say what it did."""

@@ -147,6 +147,9 @@ def _has_no_types(data: Any) -> bool:
 
 def _of_frame(frame: Any, incoming: pa.Schema, world: World) -> tuple[pa.Schema, Runner]:
     from tablewright.engine.spark.frames import write_frame
+    from tablewright.engine.spark.session import require_shared
+
+    require_shared(world.store.location)
 
     def run(plan: WritePlan) -> list[Fragment]:
         task = WriteTask(plan, world.store.location)

@@ -39,6 +39,11 @@ class Location:
     uri: str
     storage_options: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether no other process sees what lies here."""
+        return self.uri.startswith("memory://")
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:

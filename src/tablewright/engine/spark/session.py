@@ -20,6 +20,8 @@ from typing import Any
 from tablewright.engine.detect import is_spark_session
 from tablewright.engine.progress import Progress
 from tablewright.engine.spark.java import require_java
+from tablewright.errors import InvalidRequest
+from tablewright.storage.base import Location
 
 __all__ = ["active_session", "embedded_environment", "embedded_session", "embedded_settings", "session_for"]
 
@@ -63,6 +65,15 @@ def session_for(engine: Any = None, spark: Any = None) -> Any:
     if is_spark_session(engine):
         return engine
     return embedded_session() if spark is None else spark
+
+
+def require_shared(location: Location) -> None:
+    """Refuse places that Spark's workers, which are other processes, can't see."""
+    if location.is_of_this_process:
+        raise InvalidRequest(
+            f"{location.uri} lives in the memory of this process, and Spark's workers are other processes: "
+            "use a path or an object store that all of them reach."
+        )
 
 
 def embedded_environment() -> dict[str, str]:
