@@ -148,6 +148,6 @@ def _problem_of_empty_struct(node: Field, children: Children, version: str, in_l
     if version == "2.3" or in_list or not is_last:
         return (
             f"in data storage version {version} Lance can't read a struct without members, or what follows it; "
-            "add a member, put the column last, or use version 2.0"
+            f"add a member, {'' if version == '2.3' else 'put the column last, '}or use version 2.0"
         )
     return None

@@ -14,9 +14,9 @@ import numpy as np
 
 from tablewright.data.encoder import DataFileReader
 from tablewright.errors import CorruptTable, StorageError, TablewrightError
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DataFile, Fragment, problems_of_fragment
 from tablewright.format.row_ids import decode_row_ids, decode_versions
+from tablewright.snapshot.files import read_deletion_vector
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.base import ObjectNotFound
 
@@ -71,9 +71,9 @@ def _problems_of_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) ->
 
 
 def _deletion_problems(snapshot: Snapshot, fragment: Fragment) -> Iterable[str]:
-    vector: DeletionVector | None = snapshot.deletion_vector(fragment)
-    if vector is None or fragment.deletion is None:
+    if fragment.deletion is None:
         return
+    vector = read_deletion_vector(snapshot.store_of(fragment.deletion.base_id), fragment, fresh=True)
     yield from vector.problems(fragment.physical_rows, fragment.deletion.num_deleted_rows)
 
 

@@ -86,8 +86,11 @@ def write_hint(store: Store, version: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- deletions
-def read_deletion_vector(store: Store, fragment: Fragment) -> DeletionVector:
-    """The deleted offsets of a fragment that has a deletion file, which lies in ``store``."""
+def read_deletion_vector(store: Store, fragment: Fragment, *, fresh: bool = False) -> DeletionVector:
+    """The deleted offsets of a fragment that has a deletion file, which lies in ``store``.
+
+    ``fresh`` reads the file even if this process has read it before.
+    """
     deletion = fragment.deletion
     if deletion is None:
         return DeletionVector()
@@ -101,7 +104,7 @@ def read_deletion_vector(store: Store, fragment: Fragment) -> DeletionVector:
             raise CorruptTable(where, ("the deletion file is missing",)) from None
         return decode_deletion_vector(data, deletion.file_type, where), len(data) + _ENTRY_OVERHEAD_BYTES
 
-    vector = _vectors.get(where, load) if _is_cached(store, path) else load()[0]
+    vector = _vectors.get(where, load) if _is_cached(store, path) and not fresh else load()[0]
     # Zero stands for "not counted" in what old releases wrote.
     problems = vector.problems(fragment.physical_rows, deletion.num_deleted_rows or None)
     if problems and fragment.physical_rows:
