@@ -5,7 +5,7 @@ catch with pylance (``ValueError``, ``OSError``…), and keeps the words that sc
 as attributes, and every error survives pickling, so it comes home whole from a Spark worker.
 
 =========================  ==============================================================
-fix the call               :class:`InvalidRequest`, :class:`SchemaMismatch`
+fix the call               :class:`InvalidRequest`, :class:`WrongType`, :class:`SchemaMismatch`, :class:`EmptyFragment`
 point elsewhere            :class:`TableNotFound`, :class:`VersionNotFound`, :class:`TableExists`
 fix access or network      :class:`StorageError`, :class:`AccessDenied`
 run again                  :class:`CommitConflict`
@@ -25,6 +25,7 @@ __all__ = [
     "CommitConflict",
     "CommitUnknown",
     "CorruptTable",
+    "EmptyFragment",
     "InternalError",
     "InvalidRequest",
     "SchemaMismatch",
@@ -34,6 +35,7 @@ __all__ = [
     "TablewrightError",
     "UnsupportedFeature",
     "VersionNotFound",
+    "WrongType",
 ]
 
 
@@ -59,12 +61,20 @@ class InvalidRequest(TablewrightError, ValueError):
     """The call can't mean anything: fix its arguments. Nothing was read or written."""
 
 
+class WrongType(InvalidRequest, TypeError):
+    """An argument is of a type that the call does not take."""
+
+
 class SchemaMismatch(InvalidRequest, OSError):
     """The data do not fit the table's schema. ``differences`` lists every one."""
 
     def __init__(self, differences: tuple[str, ...]) -> None:
         super().__init__("Append with different schema: " + "; ".join(differences))
         self.differences = differences
+
+
+class EmptyFragment(InvalidRequest, OSError):
+    """A fragment without rows or files was to be committed."""
 
 
 class TableNotFound(TablewrightError, ValueError, FileNotFoundError):

@@ -242,6 +242,7 @@ def test_affected_rows_let_deletes_of_one_fragment_pass_each_other(tmp_path: Pat
     lance.write_dataset(numbers(0, 6), uri, enable_stable_row_ids=stable)
     stale = ours.dataset(uri)
     metadata = stale.get_fragment(0).delete("id = 4")
+    same_row = ours.LanceOperation.Delete([stale.get_fragment(0).delete("id = 1")], [], "id = 1")
     deletion = first.dataset(uri).get_fragment(0).delete("id in (1, 2)")
     operation = first.LanceOperation.Delete([deletion], [], "id in (1, 2)")
     first.LanceDataset.commit(uri, operation, read_version=1)
@@ -251,8 +252,11 @@ def test_affected_rows_let_deletes_of_one_fragment_pass_each_other(tmp_path: Pat
         ours.LanceDataset.commit(uri, ours_operation, read_version=1)
     assert caught.value.retryable
     assert tree(uri) == before
-    with pytest.raises(ours.errors.CommitConflict):  # the same row
-        ours.LanceDataset.commit(uri, ours_operation, read_version=1, affected_rows=[1])
+    with pytest.raises(ours.errors.CommitConflict, match="both modified"):
+        ours.LanceDataset.commit(uri, same_row, read_version=1, affected_rows=[1])
+    for untrue in ([], [1], [4, 5]):  # uniting what is not said would bring deleted rows back
+        with pytest.raises(ours.errors.InvalidRequest, match="name exactly the rows"):
+            ours.LanceDataset.commit(uri, ours_operation, read_version=1, affected_rows=untrue)
     assert tree(uri) == before
     ours.LanceDataset.commit(uri, ours_operation, read_version=1, affected_rows=[4])
     assert lance.dataset(uri).to_table(columns=["id"])["id"].to_pylist() == [0, 3, 5]

@@ -14,6 +14,7 @@ from tablewright.errors import (
     CommitConflict,
     CommitUnknown,
     CorruptTable,
+    EmptyFragment,
     InternalError,
     InvalidRequest,
     SchemaMismatch,
@@ -23,12 +24,15 @@ from tablewright.errors import (
     TablewrightError,
     UnsupportedFeature,
     VersionNotFound,
+    WrongType,
 )
 
 EXAMPLES: list[TablewrightError] = [
     TablewrightError("something"),
     InvalidRequest("columns must be a list"),
+    WrongType("limit must be a whole number"),
     SchemaMismatch(("missing: a", "type of b: int32, expected int64")),
+    EmptyFragment("no rows"),
     TableNotFound("s3://bucket/t.lance"),
     VersionNotFound("t.lance", "Version 7", "The oldest one is 9: it was cleaned up."),
     TableExists("t.lance"),
@@ -78,6 +82,8 @@ def test_facts_are_attributes() -> None:
     ("error", "builtin"),
     [
         (InvalidRequest, ValueError),
+        (WrongType, ValueError),
+        (WrongType, TypeError),
         (SchemaMismatch, ValueError),
         (SchemaMismatch, OSError),
         (TableNotFound, ValueError),

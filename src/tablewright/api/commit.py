@@ -14,6 +14,7 @@ from tablewright.api.locate import open_world
 from tablewright.api.operation import LanceOperation, Transaction
 from tablewright.api.translate import from_operation, to_operation
 from tablewright.api.write import properties_of
+from tablewright.checks import whole_number
 from tablewright.errors import InvalidRequest, TableNotFound
 from tablewright.format import transaction as values
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
@@ -25,7 +26,7 @@ from tablewright.world import World
 if TYPE_CHECKING:
     from tablewright.api.dataset import LanceDataset
 
-__all__ = ["CommitBuilder", "commit_batch", "commit_operation", "commit_to", "update_maps"]
+__all__ = ["CommitBuilder", "checked_texts", "commit_batch", "commit_operation", "commit_to", "update_maps"]
 
 DEFAULT_COMMIT_TIMEOUT = timedelta(minutes=30)
 
@@ -71,7 +72,7 @@ def commit_operation(
     else:
         options = CommitOptions(
             max_retries=max_retries,
-            timeout_seconds=float("inf") if commit_timeout is None else commit_timeout.total_seconds(),
+            timeout_seconds=_seconds(commit_timeout),
             v2_manifest_names=enable_v2_manifest_paths is not False,
             creation=Creation(stable_row_ids=bool(enable_stable_row_ids)),
         )
@@ -81,8 +82,21 @@ def commit_operation(
     return given._at(snapshot) if given is not None else LanceDataset._of(snapshot)
 
 
+def _seconds(timeout: timedelta | None) -> float:
+    if timeout is None:
+        return float("inf")
+    if not isinstance(timeout, timedelta):
+        raise InvalidRequest(f"commit_timeout must be a timedelta or None, got {timeout!r}.")
+    return timeout.total_seconds()
+
+
 def _affected(rows: Any) -> AffectedRows:
-    return rows if isinstance(rows, AffectedRows) else AffectedRows.of_addresses(rows)
+    if isinstance(rows, AffectedRows):
+        return rows
+    try:
+        return AffectedRows.of_addresses(rows)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidRequest(f"affected_rows must be row addresses, which are whole numbers: {error}") from error
 
 
 def _transaction(
@@ -100,7 +114,7 @@ def _transaction(
     if read_version is None and not free:
         raise InvalidRequest("read_version is required for all operations except Overwrite and Restore")
     return values.Transaction(
-        read_version=-1 if read_version is None else read_version,
+        read_version=-1 if read_version is None else whole_number(read_version, "read_version"),
         uuid=str(uuid.uuid4()),
         operation=to_operation(operation),
         properties=properties_of(message, None),
@@ -132,8 +146,8 @@ def commit_batch(
     commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
 ) -> dict[str, Any]:
     """Commit several append transactions as one version; returns ``{"dataset": …, "merged": …}``."""
-    if not transactions:
-        raise InvalidRequest("commit_batch needs at least one transaction.")
+    if not transactions or not all(isinstance(transaction, Transaction) for transaction in transactions):
+        raise InvalidRequest("commit_batch needs a list of at least one Transaction.")
     operations = [to_operation(transaction.operation) for transaction in transactions]
     appends = [operation for operation in operations if isinstance(operation, values.Append)]
     if len(appends) != len(operations):
@@ -193,12 +207,20 @@ def commit_to(dataset: LanceDataset, operation: values.Operation) -> Snapshot:
     return commit(dataset._world, transaction, base=dataset._snapshot).snapshot
 
 
+def checked_texts(entries: Any, *, nested: bool = False) -> dict[str, Any]:
+    """A map of texts to texts (or ``None``, which removes a key; or maps, if ``nested``), or an error that says so."""
+    allowed = Mapping if nested else str | None
+    if not isinstance(entries, Mapping):
+        raise InvalidRequest(f"Metadata is a dict of texts, not {entries!r}.")
+    for key, value in entries.items():
+        if not isinstance(key, str) or not isinstance(value, allowed):
+            raise InvalidRequest(f"Metadata keys and values must be text, got {key!r}: {value!r}.")
+    return dict(entries)
+
+
 def update_maps(dataset: LanceDataset, updates: Mapping[str, str | None], which: str, *, replacing: bool) -> Snapshot:
     """Commit a change of ``config``, ``table_metadata`` or ``schema_metadata``; ``None`` removes a key."""
-    for key, value in updates.items():
-        if not isinstance(key, str) or not isinstance(value, str | None):
-            raise InvalidRequest(f"Metadata keys and values must be text, got {key!r}: {value!r}.")
-    update = values.MapUpdate(entries=dict(updates), replace=replacing)
+    update = values.MapUpdate(entries=checked_texts(updates), replace=replacing)
     none = values.UpdateConfig()
     match which:
         case "config":

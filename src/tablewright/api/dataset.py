@@ -25,8 +25,9 @@ from tablewright.api.schema import LanceSchema
 from tablewright.api.sql import SqlQueryBuilder
 from tablewright.api.translate import from_transaction
 from tablewright.api.write import write_dataset
+from tablewright.engine.choose import choose_engine
 from tablewright.engine.local import LocalEngine
-from tablewright.errors import InvalidRequest, StorageError, TableNotFound
+from tablewright.errors import InvalidRequest, StorageError, TableNotFound, UnsupportedFeature
 from tablewright.format.transaction import MapUpdate, Restore, UpdateConfig
 from tablewright.operations import take
 from tablewright.operations.describe import describe_indices, describe_versions
@@ -62,6 +63,8 @@ def dataset(
     """
     if version is not None and asof is not None:
         raise InvalidRequest("Give version or asof, not both.")
+    scan_options(default_scan_options or {})
+    choose_engine(0, engine, spark=spark)
     world = open_world(uri, storage_options)
     if isinstance(version, str | tuple):
         snapshot = open_reference(open_snapshot(world), version)
@@ -204,7 +207,8 @@ class LanceDataset(pads.Dataset):  # type: ignore[misc]
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
         """The newest transactions, newest first."""
         entries = [entry for entry in list_versions(self._world.store) if entry.version <= self.version]
-        return [self.read_transaction(entry.version) for entry in reversed(entries[-recent_transactions:])]
+        newest_first = entries[::-1][: max(0, recent_transactions)]
+        return [self.read_transaction(entry.version) for entry in newest_first]
 
     def read_transaction(self, version: int) -> Transaction | None:
         """The transaction that made a version, ``None`` if it left none."""
@@ -326,7 +330,9 @@ class LanceDataset(pads.Dataset):  # type: ignore[misc]
         """How many rows there are, or match."""
         if filter is None and not options:
             return self._snapshot.fragments.total_live_rows
-        return self.scanner(filter=filter, **options).count_rows()
+        return LanceScanner(
+            self._snapshot, scan_options({"filter": filter, **options}), self._engine, self._spark
+        ).count_rows()
 
     def take(self, indices: Sequence[int] | pa.Array, columns: Any = None) -> pa.Table:
         """Rows by position, in the order asked for.
@@ -368,6 +374,28 @@ class LanceDataset(pads.Dataset):  # type: ignore[misc]
         """Check this version against its files; raises :class:`~tablewright.errors.CorruptTable` with all problems."""
         validate(self._snapshot, LocalEngine().map)
 
+    # ---- what pyarrow's datasets can do, through Arrow tables (their C++ side is not ours)
+
+    def filter(self, expression: pc.Expression | str) -> pads.Dataset:
+        """The matching rows as a dataset in memory; ``scanner(filter=…)`` streams them."""
+        return pads.dataset(self.to_table(filter=expression))
+
+    def sort_by(self, sorting: Any, **options: Any) -> pads.Dataset:
+        """The sorted rows as a dataset in memory."""
+        return pads.dataset(self.to_table().sort_by(sorting, **options))
+
+    def join(self, right_dataset: Any, keys: Any, *args: Any, **options: Any) -> pads.Dataset:
+        """A join in memory, with the arguments of ``pyarrow.Table.join``."""
+        return pads.dataset(self.to_table().join(_in_memory(right_dataset), keys, *args, **options))
+
+    def join_asof(self, right_dataset: Any, *args: Any, **options: Any) -> pads.Dataset:
+        """A join by nearest key in memory, with the arguments of ``pyarrow.Table.join_asof``."""
+        return pads.dataset(self.to_table().join_asof(_in_memory(right_dataset), *args, **options))
+
+    def replace_schema(self, schema: pa.Schema) -> None:
+        """Not offered: a version has one schema."""
+        raise UnsupportedFeature("replace_schema() is not offered: select or cast columns with scanner(columns={…}).")
+
     # ---- writing
 
     def insert(self, data: Any, *, schema: pa.Schema | None = None, mode: str = "append", **options: Any) -> None:
@@ -395,6 +423,8 @@ class LanceDataset(pads.Dataset):  # type: ignore[misc]
 
     def delete_config_keys(self, keys: Iterable[str]) -> None:
         """Remove config keys."""
+        if isinstance(keys, str):
+            raise InvalidRequest(f"delete_config_keys() takes a list of keys, not the text {keys!r}.")
         self.update_config(dict.fromkeys(keys))
 
     def update_metadata(self, values: Mapping[str, str | None], replace: bool = False) -> dict[str, str]:
@@ -410,6 +440,8 @@ class LanceDataset(pads.Dataset):  # type: ignore[misc]
     def update_field_metadata(self, values: Mapping[str, Mapping[str, str | None]], replace: bool = False) -> None:
         """Set metadata of fields, by column path."""
         schema = self._snapshot.schema
+        for entries in commits.checked_texts(values, nested=True).values():
+            commits.checked_texts(entries)
         updates = {schema.resolve(path).id: MapUpdate(entries=dict(v), replace=replace) for path, v in values.items()}
         self._snapshot = commits.commit_to(self, UpdateConfig(field_metadata_updates=updates))
 
@@ -421,9 +453,19 @@ class LanceDataset(pads.Dataset):  # type: ignore[misc]
         base_uri: str | Path, storage_options: Mapping[str, str] | None = None, ignore_not_found: bool = False
     ) -> None:
         """Delete a table with all its versions and files."""
-        store = open_store(base_uri, storage_options)
-        if not delete_tree(store, "") and not ignore_not_found:
+        store = open_world(base_uri, storage_options).store
+        if latest_version(store) is not None:
+            delete_tree(store, "")
+        elif next(iter(store.list("")), None) is not None:
+            raise InvalidRequest(
+                f"Refusing to drop {store.location.uri}: no readable Lance manifest was found under '_versions'."
+            )
+        elif not ignore_not_found:
             raise StorageError(f"Not found: {store.location.uri}. There is no table to drop.")
+
+
+def _in_memory(data: Any) -> pa.Table:
+    return data.to_table() if hasattr(data, "to_table") else data
 
 
 def _reopen(uri: str, options: dict[str, str], version: int, scan: dict[str, Any]) -> LanceDataset:

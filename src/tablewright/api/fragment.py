@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from tablewright.api.inputs import UnknownInput
 from tablewright.api.locate import open_world
 from tablewright.api.metadata import DataFile, DeletionFile, FragmentMetadata
 from tablewright.api.operation import Transaction
@@ -19,7 +20,7 @@ from tablewright.api.scanner import LanceScanner
 from tablewright.api.translate import from_transaction
 from tablewright.api.write import write_files
 from tablewright.data.write import describe_data_file
-from tablewright.errors import CorruptTable, InvalidRequest, TableNotFound
+from tablewright.errors import CorruptTable, InvalidRequest, TableNotFound, UnsupportedFeature
 from tablewright.format.fragment import Fragment
 from tablewright.operations import take
 from tablewright.operations.delete import matching_offsets, run_fragment_delete
@@ -77,6 +78,11 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
     def partition_expression(self) -> None:
         """Lance fragments have no partition values."""
         return None
+
+    @property
+    def physical_schema(self) -> pa.Schema:
+        """Not offered: a fragment's files may hold each column in another form."""
+        raise UnsupportedFeature("physical_schema is not offered: see data_files() for what each file holds.")
 
     @property
     def physical_rows(self) -> int:
@@ -141,11 +147,16 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         >>> ds.get_fragment(0).delete("id > 1").num_deletions
         2
         """
+        if not isinstance(predicate, str | pc.Expression):
+            raise UnknownInput(f"delete() takes SQL text or a pyarrow Expression, not {predicate!r}.")
         return self._deleted(matching_offsets(self._dataset._snapshot, self._fragment, predicate))
 
     def delete_rows(self, offsets: Sequence[int] | pa.Array) -> FragmentMetadata | None:
         """As :meth:`delete`, for rows by their physical offset."""
-        return self._deleted(np.asarray(offsets, np.int64))
+        rows = np.asarray(offsets)
+        if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu"):
+            raise InvalidRequest(f"delete_rows() takes a list of offsets, which are whole numbers, not {offsets!r}.")
+        return self._deleted(rows.astype(np.int64))
 
     def _deleted(self, offsets: npt.NDArray[np.int64]) -> FragmentMetadata | None:
         left = run_fragment_delete(self._dataset._snapshot, self._fragment, offsets)

@@ -6,6 +6,7 @@ Nothing is collected that was not in memory already: readers, iterators, dataset
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from tablewright.errors import InvalidRequest, SchemaMismatch
+from tablewright.api.fitting import fits
+from tablewright.errors import InvalidRequest, SchemaMismatch, TablewrightError
 
 __all__ = ["Source", "as_source"]
 
@@ -39,7 +41,9 @@ def as_source(data: Any, schema: pa.Schema | None = None, table: pa.Schema | Non
     DataType(float)
     """
     if schema is not None and not isinstance(schema, pa.Schema):
-        schema = schema.to_pyarrow() if hasattr(schema, "to_pyarrow") else pa.schema(schema)
+        if not hasattr(schema, "to_pyarrow"):
+            raise UnknownInput(f"schema must be a pyarrow.Schema or a LanceSchema, not {schema!r}.")
+        schema = schema.to_pyarrow()
     source = _of_arrow(data) or _of_frames(data, schema) or _of_python(data, schema, table)
     if source is None:
         raise _unknown(data)
@@ -50,6 +54,20 @@ def as_source(data: Any, schema: pa.Schema | None = None, table: pa.Schema | Non
 
 class UnknownInput(InvalidRequest, TypeError):
     """Data of a type that is none of those ``write_dataset`` takes."""
+
+
+_CONVERSION = (pa.ArrowException, TypeError, ValueError, OverflowError, KeyError)
+
+
+@contextmanager
+def _conversion(what: str) -> Iterator[None]:
+    """Whatever a library says about a frame that does not become Arrow, in our words."""
+    try:
+        yield
+    except TablewrightError:
+        raise
+    except Exception as error:
+        raise InvalidRequest(f"{what} can't be turned into Arrow: {error}") from error
 
 
 def _unknown(data: Any) -> UnknownInput:
@@ -81,11 +99,12 @@ def _of_arrow(data: Any) -> Source | None:
 def _of_frames(data: Any, schema: pa.Schema | None) -> Source | None:
     library, name = type(data).__module__.split(".")[0], type(data).__name__
     if (library, name) == ("pandas", "DataFrame"):
-        return _of_table(pa.Table.from_pandas(data, schema=schema))
-    if library == "polars" and name == "LazyFrame":
-        data, name = data.collect(engine="streaming"), "DataFrame"
-    if library == "polars" and name == "DataFrame":
-        return _of_table(data.to_arrow(compat_level=None))
+        with _conversion("The pandas frame"):
+            return _of_table(pa.Table.from_pandas(data, schema=schema))
+    if library == "polars" and name in ("DataFrame", "LazyFrame"):
+        with _conversion("The polars frame"):
+            frame = data.collect(engine="streaming") if name == "LazyFrame" else data
+            return _of_table(frame.to_arrow(compat_level=None))
     if hasattr(data, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(data)
         return Source(reader.schema, iter(reader))
@@ -94,7 +113,7 @@ def _of_frames(data: Any, schema: pa.Schema | None) -> Source | None:
 
 def _of_python(data: Any, schema: pa.Schema | None, table: pa.Schema | None) -> Source | None:
     if isinstance(data, dict):
-        return _of_columns(data, schema, table)
+        return _of_columns(data, schema, table) if data or table is None else Source(table, iter(()), 0)
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         return None
     if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
@@ -103,6 +122,7 @@ def _of_python(data: Any, schema: pa.Schema | None, table: pa.Schema | None) -> 
     items = iter(data)
     first = next(items, None)
     if first is None:
+        schema = schema or (table if isinstance(data, list) else None)
         if schema is None:
             raise InvalidRequest("Must provide schema to write dataset from RecordBatch iterable: it is empty.")
         return Source(schema, iter(()), 0)
@@ -114,6 +134,9 @@ def _of_python(data: Any, schema: pa.Schema | None, table: pa.Schema | None) -> 
 
 
 def _of_columns(columns: dict[str, Any], schema: pa.Schema | None, table: pa.Schema | None) -> Source:
+    wrong = [name for name in columns if not isinstance(name, str)]
+    if wrong:
+        raise UnknownInput(f"Column names must be text, not {wrong[0]!r}.")
     hints = schema or table or pa.schema([])
     arrays = {name: _array(name, values, hints) for name, values in columns.items()}
     if schema is not None:  # columns that the schema allows to be null may be left out
@@ -129,15 +152,21 @@ def _of_columns(columns: dict[str, Any], schema: pa.Schema | None, table: pa.Sch
 def _array(name: str, values: Any, hints: pa.Schema) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
-    if name in hints.names:
-        try:
-            return pa.array(values, hints.field(name).type)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError):
-            pass  # their own type tells better what is wrong with them
+    hint = hints.field(name).type if name in hints.names else None
     try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError) as error:
-        raise InvalidRequest(f"Column {name!r} has values of no single Arrow type: {error}") from error
+        own = pa.array(values)
+    except _CONVERSION as error:
+        if hint is None:
+            raise InvalidRequest(f"Column {name!r} has values of no single Arrow type: {error}") from error
+        own = None  # tuples of a map, for one, have no type of their own
+    if hint is None or (own is not None and (own.type == hint or not fits(own.type, hint))):
+        return own
+    try:
+        return pa.array(values, hint)
+    except _CONVERSION as error:
+        if own is None:
+            raise InvalidRequest(f"Column {name!r} has values that are no {hint}: {error}") from error
+        return own  # its own type tells better what is wrong with it
 
 
 def _flattened(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tablewright.errors import InvalidRequest
+from tablewright.errors import InvalidRequest, WrongType
 from tablewright.storage import open_store
 from tablewright.world import World
 
@@ -16,7 +16,9 @@ __all__ = ["instant_ns", "open_world"]
 
 def open_world(uri: str | Path, storage_options: Mapping[str, str] | None = None) -> World:
     """A world around the store at ``uri``. Nothing is read yet."""
-    if not isinstance(uri, str | Path) or not str(uri):
+    if not isinstance(uri, str | Path):
+        raise WrongType(f"uri must be a path or an address such as s3://bucket/table, got {uri!r}.")
+    if not str(uri):
         raise InvalidRequest(f"uri must be a path or an address such as s3://bucket/table, got {uri!r}.")
     return World(store=open_store(uri, storage_options))
 
@@ -34,9 +36,10 @@ def instant_ns(moment: Any) -> int:
             raise InvalidRequest(
                 f"Failed to parse timestamp string {moment!r}: use e.g. 2024-06-01 12:00:00."
             ) from error
-    if not isinstance(moment, datetime):
-        raise InvalidRequest(
-            f"Unrecognized version timestamp {moment!r} of type {type(moment)}: give a datetime or text."
-        )
-    elapsed = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    if not isinstance(moment, datetime) or moment != moment:  # pandas' NaT is a datetime that equals nothing
+        raise WrongType(f"Unrecognized version timestamp {moment!r} of type {type(moment)}: give a datetime or text.")
+    try:
+        elapsed = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    except (OverflowError, ValueError, OSError) as error:
+        raise InvalidRequest(f"The timestamp {moment!r} is beyond what a clock can tell: {error}.") from error
     return (elapsed.days * 86_400 + elapsed.seconds) * 1_000_000_000 + elapsed.microseconds * 1000

@@ -10,15 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tablewright.errors import InvalidRequest
+import numpy as np
+
+from tablewright.checks import byte_string, check_text, listed, whole_number
+from tablewright.errors import InvalidRequest, WrongType
 from tablewright.format import fragment as values
 from tablewright.format.fragment import DeletionFileType, problems_of_fragment
 from tablewright.format.naming import deletion_path
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids, encode_row_ids
+from tablewright.operations.take import whole_numbers
 
 __all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "RowDatasetVersionMeta", "RowIdMeta"]
 
 _DELETION_KINDS = {"array": DeletionFileType.ARROW_ARRAY, "bitmap": DeletionFileType.BITMAP}
+_U32_MAX, _U64_MAX = (1 << 32) - 1, (1 << 64) - 1
+_FIELD_MIN, _FIELD_MAX = -(1 << 31), (1 << 31) - 1
 _DELETION_NAMES = {kind: name for name, kind in _DELETION_KINDS.items()}
 
 
@@ -49,14 +55,16 @@ class DataFile:
 
     def to_value(self) -> values.DataFile:
         """The frozen value that goes into a manifest."""
+        fields = _field_numbers(self.fields, "fields")
+        columns = () if self.column_indices is None else _field_numbers(self.column_indices, "column_indices")
         return values.DataFile(
-            path=self.path,
-            fields=tuple(self.fields),
-            column_indices=tuple(self.column_indices or range(len(self.fields))),
-            file_major_version=self.file_major_version,
-            file_minor_version=self.file_minor_version,
-            file_size_bytes=self.file_size_bytes or 0,
-            base_id=self.base_id,
+            path=check_text(self.path, "path"),
+            fields=fields,
+            column_indices=columns or tuple(range(len(fields))),
+            file_major_version=whole_number(self.file_major_version, "file_major_version", maximum=_U32_MAX),
+            file_minor_version=whole_number(self.file_minor_version, "file_minor_version", maximum=_U32_MAX),
+            file_size_bytes=_number_or_none(self.file_size_bytes, "file_size_bytes", _U64_MAX) or 0,
+            base_id=_number_or_none(self.base_id, "base_id", _U32_MAX),
         )
 
 
@@ -78,14 +86,14 @@ class DeletionFile:
 
     def to_value(self) -> values.DeletionFile:
         """The frozen value that goes into a manifest."""
-        if self.file_type not in _DELETION_KINDS:
+        if check_text(self.file_type, "file_type") not in _DELETION_KINDS:
             raise InvalidRequest(f"Unknown deletion file type {self.file_type!r}: use 'array' or 'bitmap'.")
         return values.DeletionFile(
             file_type=_DELETION_KINDS[self.file_type],
-            read_version=self.read_version,
-            id=self.id,
-            num_deleted_rows=self.num_deleted_rows,
-            base_id=self.base_id,
+            read_version=whole_number(self.read_version, "read_version", maximum=_U64_MAX),
+            id=whole_number(self.id, "the id of a deletion file", maximum=_U64_MAX),
+            num_deleted_rows=whole_number(self.num_deleted_rows, "num_deleted_rows", maximum=_U64_MAX),
+            base_id=_number_or_none(self.base_id, "base_id", _U32_MAX),
         )
 
     def asdict(self) -> dict[str, Any]:
@@ -113,10 +121,18 @@ class _InlineMeta:
 
     @classmethod
     def _parse(cls, value: Mapping[str, Any]) -> bytes:
+        if not isinstance(value, Mapping):
+            raise WrongType(f"Row lineage must be an object with the key {cls._key!r}, got {value!r}.")
         for key, data in value.items():
-            if key.lower() == "inline":
-                return bytes(data)
-        raise InvalidRequest(f"Only inline row lineage is supported, got {sorted(value)}.")
+            if str(key).lower() == "inline":
+                return byte_string(data, cls.__name__)
+        raise InvalidRequest(f"Only inline row lineage is supported, got {list(value)}.")
+
+    @classmethod
+    def _bytes_of(cls, meta: Any) -> bytes | None:
+        if meta is not None and not isinstance(meta, cls):
+            raise WrongType(f"Row lineage must be a {cls.__name__}, got {type(meta).__name__}.")
+        return None if meta is None else byte_string(meta.data, cls.__name__)
 
     def asdict(self) -> dict[str, Any]:
         """As JSON holds it."""
@@ -144,7 +160,7 @@ class RowIdMeta(_InlineMeta):
         >>> RowIdMeta.of_ids([3, 4, 5]).to_ids()
         array([3, 4, 5], dtype=uint64)
         """
-        return cls(encode_row_ids(RowIdSequence.from_values(ids)))
+        return cls(encode_row_ids(RowIdSequence.from_values(whole_numbers(ids, "row id").view(np.uint64))))
 
     def to_ids(self) -> Any:
         """The row ids as a numpy array."""
@@ -157,7 +173,11 @@ class RowDatasetVersionMeta(_InlineMeta):
     @classmethod
     def from_json(cls, text: str) -> RowDatasetVersionMeta:
         """From the JSON text."""
-        return cls(cls._parse(json.loads(text)))
+        try:
+            value = json.loads(text)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidRequest(f"This is not the JSON of row versions: {error!r}.") from error
+        return cls(cls._parse(value))
 
 
 @dataclass
@@ -207,16 +227,19 @@ class FragmentMetadata:
         """The frozen value; raises :class:`~tablewright.errors.InvalidRequest` with all that is wrong with it."""
         if self.overlays:
             raise InvalidRequest("Data overlays are not supported: compact the table with Lance first.")
+        files = listed(self.files, "files")
+        if not all(isinstance(file, DataFile) for file in files):
+            raise WrongType(f"files must be a list of DataFile, got {files!r}.")
+        if not isinstance(self.deletion_file, DeletionFile | None):
+            raise WrongType(f"deletion_file must be a DeletionFile, got {self.deletion_file!r}.")
         fragment = values.Fragment(
-            id=self.id,
-            files=tuple(file.to_value() for file in self.files),
-            physical_rows=self.physical_rows,
+            id=whole_number(self.id, "the id of a fragment", minimum=None),
+            files=tuple(file.to_value() for file in files),
+            physical_rows=whole_number(self.physical_rows, "physical_rows", minimum=None),
             deletion=None if self.deletion_file is None else self.deletion_file.to_value(),
-            row_ids=None if self.row_id_meta is None else self.row_id_meta.data,
-            created_at=None if self.created_at_version_meta is None else self.created_at_version_meta.data,
-            last_updated_at=(
-                None if self.last_updated_at_version_meta is None else self.last_updated_at_version_meta.data
-            ),
+            row_ids=RowIdMeta._bytes_of(self.row_id_meta),
+            created_at=RowDatasetVersionMeta._bytes_of(self.created_at_version_meta),
+            last_updated_at=RowDatasetVersionMeta._bytes_of(self.last_updated_at_version_meta),
         )
         problems = problems_of_fragment(fragment)
         if problems:
@@ -242,6 +265,8 @@ class FragmentMetadata:
         """From a JSON text (or object) that this class or pylance's wrote."""
         try:
             parsed = json.loads(json_data) if isinstance(json_data, str) else json_data
+            if not isinstance(parsed, Mapping):
+                raise WrongType(f"The JSON of a fragment is an object, got {type(parsed).__name__}.")
             return FragmentMetadata(
                 id=parsed["id"],
                 files=[DataFile(**file) for file in parsed["files"]],
@@ -252,7 +277,9 @@ class FragmentMetadata:
                 last_updated_at_version_meta=_optional(parsed, "last_updated_at_version_meta", _version_meta),
                 overlays=list(parsed.get("overlays") or ()),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except InvalidRequest:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise InvalidRequest(f"This is not the JSON of a fragment: {error!r}.") from error
 
 
@@ -270,7 +297,16 @@ def _file_to_json(file: DataFile) -> dict[str, Any]:
 
 
 def _version_meta(value: Mapping[str, Any]) -> RowDatasetVersionMeta:
-    return RowDatasetVersionMeta.from_json(json.dumps(value))
+    return RowDatasetVersionMeta(RowDatasetVersionMeta._parse(value))
+
+
+def _field_numbers(numbers: Any, name: str) -> tuple[int, ...]:
+    each = f"each of {name}"
+    return tuple(whole_number(number, each, minimum=_FIELD_MIN, maximum=_FIELD_MAX) for number in listed(numbers, name))
+
+
+def _number_or_none(value: Any, name: str, maximum: int) -> int | None:
+    return None if value is None else whole_number(value, name, maximum=maximum)
 
 
 def _optional(parsed: Mapping[str, Any], key: str, parse: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from tablewright.checks import listed, whole_number
 from tablewright.engine.choose import Choice, choose_engine
 from tablewright.errors import InvalidRequest, UnsupportedFeature
 from tablewright.operations.scan import (
@@ -23,8 +24,10 @@ from tablewright.operations.scan import (
     scan_batches,
     scan_table,
 )
-from tablewright.snapshot.snapshot import Snapshot
+from tablewright.operations.take import positions_within
+from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
+from tablewright.storage.base import Location
 from tablewright.world import World
 
 __all__ = ["ColumnOrdering", "LanceScanner", "scan_options"]
@@ -42,9 +45,6 @@ _HINTS = frozenset(
         "blob_handling",
         "disable_scoring_autoprojection",
         "index_segments",
-        "memory_pool",
-        "use_threads",
-        "cache_metadata",
     ]
 )
 
@@ -70,8 +70,9 @@ def scan_options(given: Mapping[str, Any]) -> ScanOptions:
                 raise UnsupportedFeature(f"{name}= is not part of this release: search indices come with later work.")
         elif name not in _HINTS and name != "scan_stats_callback":
             raise InvalidRequest(f"Unknown scan option {name!r}: there are {', '.join(sorted(known))}.")
-    if "fragments" in chosen:
-        chosen["fragments"] = [getattr(fragment, "fragment_id", fragment) for fragment in chosen["fragments"]]
+    if chosen.get("fragments") is not None:
+        given_fragments = listed(chosen["fragments"], "fragments")
+        chosen["fragments"] = [getattr(fragment, "fragment_id", fragment) for fragment in given_fragments]
     return ScanOptions(**chosen)
 
 
@@ -86,6 +87,10 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def __init__(self, snapshot: Snapshot, options: ScanOptions, engine: Any = None, spark: Any = None) -> None:
         self._snapshot, self._options, self._engine, self._spark = snapshot, options, engine, spark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It travels as the table's address, the version and the options; the other side finds an engine of its own."""
+        return _reopen, (self._snapshot.location, self._snapshot.version, self._options)
 
     @cached_property
     def _plan(self) -> ScanPlan:
@@ -131,12 +136,14 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def head(self, num_rows: int) -> pa.Table:
         """The first rows of the result."""
+        num_rows = whole_number(num_rows, "num_rows")
         limit = num_rows if self._options.limit is None else min(num_rows, self._options.limit)
         return LanceScanner(self._snapshot, replace(self._options, limit=limit)).to_table()
 
     def take(self, indices: Any) -> pa.Table:
         """Rows of the result by position."""
-        return self.to_table().take(indices)
+        table = self.to_table()
+        return table.take(pa.array(positions_within(indices, table.num_rows, "the result")))
 
     def count_rows(self) -> int:
         """How many rows the result has. A filter over much data is counted by Spark's workers."""
@@ -183,15 +190,19 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return f"{self._plan}\n  metrics=[{metrics}]"
 
 
-def _world(task: ScanTask) -> World:
-    return World(store=open_store(task.location.uri, task.location.storage_options))
+def _world(location: Location) -> World:
+    return World(store=open_store(location.uri, location.storage_options))
+
+
+def _reopen(location: Location, version: int, options: ScanOptions) -> LanceScanner:
+    return LanceScanner(open_snapshot(_world(location), version), options)
 
 
 def _read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
     """On a worker: the rows of a task."""
-    return run_scan_task(task, _world(task))
+    return run_scan_task(task, _world(task.location))
 
 
 def _count_task(task: ScanTask) -> int:
     """On a worker: how many rows a task has."""
-    return sum(batch.num_rows for batch in run_scan_task(task, _world(task)))
+    return sum(batch.num_rows for batch in run_scan_task(task, _world(task.location)))

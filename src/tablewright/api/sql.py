@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.dataset as pads
-from datafusion import SessionContext
+from datafusion import SessionContext, SQLOptions
 
-from tablewright.errors import InvalidRequest
+from tablewright.errors import InvalidRequest, TablewrightError
 
 if TYPE_CHECKING:
     from tablewright.api.dataset import LanceDataset
@@ -65,19 +67,35 @@ class SqlQuery:
     def _frame(self) -> Any:
         context = SessionContext()
         context.register_dataset(self._name, _Queried(self._dataset, self._options))
+        queries_only = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+        with self._our_errors():
+            return context.sql_with_options(self._query, queries_only)
+
+    @contextmanager
+    def _our_errors(self) -> Iterator[None]:
         try:
-            return context.sql(self._query)
+            yield
+        except TablewrightError:
+            raise
         except Exception as error:  # DataFusion raises bare exceptions
             columns = ", ".join(self._dataset.schema.names)
             raise InvalidRequest(f"Bad SQL {self._query!r}: {error}. Columns of {self._name}: {columns}.") from error
 
     def to_batch_records(self) -> list[pa.RecordBatch]:
         """The result in memory."""
-        return list(self._frame().collect())
+        frame = self._frame()
+        with self._our_errors():
+            return list(frame.collect())
 
     def to_stream_reader(self) -> pa.RecordBatchReader:
         """The result as a stream."""
-        return pa.RecordBatchReader.from_stream(self._frame())
+        frame = self._frame()
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self._our_errors():
+                yield from pa.RecordBatchReader.from_stream(frame)
+
+        return pa.RecordBatchReader.from_batches(frame.schema(), batches())
 
 
 class _Queried(pads.Dataset):  # type: ignore[misc]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from tablewright.api.metadata import DataFile, FragmentMetadata
 from tablewright.api.operation import DatasetBasePath, Index, LanceOperation, Transaction
 from tablewright.api.schema import LanceSchema
+from tablewright.checks import whole_number
 from tablewright.errors import InvalidRequest, UnsupportedFeature
 from tablewright.format import transaction as values
 from tablewright.format.fragment import Fragment
@@ -43,7 +44,11 @@ def _fragments(metadata: Any) -> tuple[Fragment, ...]:
 
 
 def _schema(schema: LanceSchema | pa.Schema) -> Schema:
-    return schema.value if isinstance(schema, LanceSchema) else Schema.from_arrow(schema)
+    if isinstance(schema, LanceSchema):
+        return schema.value
+    if not isinstance(schema, pa.Schema):
+        raise InvalidRequest(f"The operation needs a pyarrow.Schema or a LanceSchema, got {schema!r}.")
+    return Schema.from_arrow(schema)
 
 
 def _map_update(update: LanceOperation.UpdateMap | dict[str, str | None] | None) -> values.MapUpdate | None:
@@ -73,7 +78,7 @@ def to_operation(operation: Any) -> values.Operation:
                 predicate=operation.predicate,
             )
         case LanceOperation.Restore():
-            return values.Restore(version=operation.version)
+            return values.Restore(version=whole_number(operation.version, "version"))
         case LanceOperation.Merge():
             return values.Merge(
                 fragments=_fragments(operation.fragments),

@@ -17,7 +17,9 @@ import pyarrow as pa
 from tablewright.api.inputs import as_source
 from tablewright.api.locate import open_world
 from tablewright.api.metadata import FragmentMetadata
+from tablewright.checks import whole_number
 from tablewright.data.write import discard_fragments
+from tablewright.engine.choose import choose_engine
 from tablewright.engine.detect import is_spark_frame
 from tablewright.errors import (
     CommitConflict,
@@ -25,7 +27,6 @@ from tablewright.errors import (
     InvalidRequest,
     TableExists,
     TableNotFound,
-    TablewrightError,
 )
 from tablewright.format.fragment import Fragment
 from tablewright.operations.write import (
@@ -122,7 +123,8 @@ def _incoming(
     data: Any, schema: pa.Schema | None, world: World, given: Any, mode: str, engine: Any, spark: Any, progress: Any
 ) -> tuple[pa.Schema, Runner]:
     """The schema of the data, and how its files get written: by this process or by Spark's executors."""
-    if not is_spark_frame(data) and engine in (None, "local"):
+    by_spark = engine is not None and choose_engine(0, engine, spark=spark).engine.name == "spark"
+    if not is_spark_frame(data) and not by_spark:
         source = as_source(data, schema, _known_schema(world, given, mode) if _has_no_types(data) else None)
         told = None if progress is None else _Progress(progress)
         return source.schema, lambda plan: run_write(plan, source.batches, world, told)
@@ -179,7 +181,12 @@ def _known_schema(world: World, given: Any, mode: str) -> pa.Schema | None:
 
 def properties_of(message: str | None, properties: Mapping[str, str] | None) -> dict[str, str]:
     """Transaction properties with the commit message among them."""
+    if properties is not None and not isinstance(properties, Mapping):
+        raise InvalidRequest(f"transaction_properties is a dict of texts, not {properties!r}.")
     merged = dict(properties or {})
+    wrong = {key: value for key, value in merged.items() if not isinstance(key, str) or not isinstance(value, str)}
+    if wrong or not isinstance(message, str | None):
+        raise InvalidRequest(f"commit_message and transaction_properties must be text, got {wrong or message!r}.")
     if message is not None:
         if merged.get(COMMIT_MESSAGE_KEY, message) != message:
             raise InvalidRequest(
@@ -193,7 +200,11 @@ def cleanup_config(options: Mapping[str, Any] | None) -> dict[str, str]:
     """Table config for automatic cleanup, from pylance's ``auto_cleanup_options``."""
     names = {"interval": "interval", "older_than_seconds": "older_than", "retain_versions": "retain_versions"}
     config: dict[str, str] = {}
+    if options is not None and not isinstance(options, Mapping):
+        raise InvalidRequest(f"auto_cleanup_options is a dict, not {options!r}.")
     for key, value in (options or {}).items():
+        if value is not None:
+            whole_number(value, f"auto_cleanup_options[{key!r}]")
         if key not in names:
             raise InvalidRequest(f"Unknown key in auto_cleanup_options: {key}. Use {', '.join(names)}.")
         if value is not None:
@@ -222,6 +233,7 @@ class _Write:
     def __init__(self, world: World, settings: WriteSettings, properties: dict[str, str], lock: Any) -> None:
         self.world, self.settings, self.properties = world, settings, properties
         self.lock = lock or (lambda version: nullcontext())
+        self.committed = False
 
     def run(self, base: Snapshot | None, incoming: pa.Schema, run: Runner) -> Snapshot:
         snapshot = base if base is not None and self.settings.mode == "append" else self._latest()
@@ -236,8 +248,9 @@ class _Write:
             return self._commit_on_theirs(plan, fragments, incoming)
         except CommitUnknown:
             raise  # it may be visible: its files have to stay
-        except TablewrightError:
-            discard_fragments(self.world, fragments)
+        except Exception:
+            if not self.committed:  # a lock that fails when it is left fails after the commit
+                discard_fragments(self.world, fragments)
             raise
 
     def _latest(self) -> Snapshot | None:
@@ -252,7 +265,9 @@ class _Write:
             v2_manifest_names=self.settings.enable_v2_manifest_paths, creation=self.settings.creation
         )
         with self.lock(plan.read_version + 1):
-            return commit(self.world, transaction, base=snapshot, options=options).snapshot
+            made = commit(self.world, transaction, base=snapshot, options=options).snapshot
+            self.committed = True
+            return made
 
     def _commit_on_theirs(self, plan: WritePlan, fragments: tuple[Fragment, ...], incoming: pa.Schema) -> Snapshot:
         """Another writer created the table while we wrote: our files join it if they carry the same field ids."""

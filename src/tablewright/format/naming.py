@@ -13,6 +13,7 @@ from typing import Literal
 from urllib.parse import quote
 from uuid import UUID
 
+from tablewright.checks import check_text
 from tablewright.errors import InvalidRequest
 from tablewright.format.fragment.value import DeletionFile, DeletionFileType
 
@@ -164,6 +165,7 @@ def branch_root(branch: str) -> str:
 
 def check_tag_name(tag: str) -> None:
     """Raise :class:`InvalidRequest` for a name that no tag can have."""
+    check_text(tag, "the name of a tag")
     if not tag:
         _refuse("Ref cannot be empty")
     if not _is_plain(tag):
@@ -180,6 +182,7 @@ def check_tag_name(tag: str) -> None:
 
 def check_branch_name(branch: str) -> None:
     """Raise :class:`InvalidRequest` for a name that no branch can have. Parts may be separated by ``/``."""
+    check_text(branch, "the name of a branch")
     if not branch:
         _refuse("Branch name cannot be empty")
     if branch.startswith("/") or branch.endswith("/"):

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tablewright.checks import check_flag, check_text, listed, whole_number
 from tablewright.data.shape import ReadShape
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter, Predicate, compile_filter
@@ -50,6 +51,8 @@ __all__ = [
 
 DEFAULT_BATCH_SIZE = 8192
 _BATCH_SIZE_MAX = 2**32 - 1
+_ROWS_MAX = 2**63 - 1
+_FLAGS = ("with_row_id", "with_row_address", "include_deleted_rows", "scan_in_order", "strict_batch_size")
 _TASK_BYTES = 64 * 1024 * 1024
 _EARLY_ROW_BYTES_MAX, _EARLY_BYTES_MAX = 64, 1024 * 1024
 
@@ -77,10 +80,18 @@ class ScanOptions:
     late_materialization: bool | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        if self.limit is not None and self.limit < 0:
-            raise InvalidRequest("Limit must be non-negative")
-        if self.offset is not None and self.offset < 0:
-            raise InvalidRequest("Offset must be non-negative")
+        for name, label in (("limit", "Limit"), ("offset", "Offset"), ("batch_size", "batch_size")):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, whole_number(given, label, maximum=_ROWS_MAX))
+        for name in _FLAGS:
+            check_flag(getattr(self, name), name)
+        if self.late_materialization is not None and not isinstance(self.late_materialization, bool):
+            for column in listed(self.late_materialization, "late_materialization"):
+                check_text(column, "each column of late_materialization")
+        if self.fragments is not None:
+            ids = tuple(whole_number(each, "each fragment id") for each in listed(self.fragments, "fragments"))
+            object.__setattr__(self, "fragments", ids)
         if self.batch_size is not None and not 0 < self.batch_size <= _BATCH_SIZE_MAX:
             raise InvalidRequest(
                 f"Invalid user input: batch_size must be between 1 and {_BATCH_SIZE_MAX}, got {self.batch_size}"
@@ -94,7 +105,7 @@ class ScanOptions:
         if self.batch_size is not None:
             return self.batch_size
         text = os.environ.get("LANCE_DEFAULT_BATCH_SIZE", "")
-        return int(text) if text.isdigit() and int(text) > 0 else DEFAULT_BATCH_SIZE
+        return int(text) if text.isdecimal() and int(text) > 0 else DEFAULT_BATCH_SIZE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +174,7 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions, *, now_ns: int | None = 
     ordering = orderings_of(options.order_by, Scope(with_system_columns(table)))
     fragments, first_rows = _chosen(snapshot, options.fragments)
     reads = _decide_reads(
-        extend_selection(selection, table, _keys(ordering)),
+        extend_selection(selection, table, _keys(ordering, selection.schema.names)),
         None if options.filter is None else compile_filter(options.filter, table, now_ns=moment),
         options,
         table,
@@ -226,9 +237,10 @@ def count_rows(plan: ScanPlan, snapshot: Snapshot) -> int:
 def _run(plan: ScanPlan, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
     whole = plan.whole
     if plan.ordering:
-        wanted = None if plan.limit is None else plan.limit + plan.offset
+        wanted = None if plan.limit is None else min(plan.limit + plan.offset, _ROWS_MAX)
         batches = run_reads(snapshot, whole.reads, whole.fragments, whole.first_rows)
-        best = best_rows(batches, whole.schema, list(_keys(plan.ordering)), plan.ordering, wanted)
+        keys = whole.schema.names[len(plan.schema.names) :]
+        best = best_rows(batches, whole.schema, keys, plan.ordering, wanted)
         yield from best.slice(plan.offset).select(plan.schema.names).combine_chunks().to_batches()
         return
     if plan.limit == 0:
@@ -241,9 +253,12 @@ def _run(plan: ScanPlan, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
     yield from limited(run_reads(snapshot, whole.reads, whole.fragments, whole.first_rows), plan.offset, plan.limit)
 
 
-def _keys(ordering: Sequence[Ordering]) -> dict[str, tuple[str, ...]]:
-    """Hidden columns with the values to sort by."""
-    return {f"__order_{index}": key.path for index, key in enumerate(ordering)}
+def _keys(ordering: Sequence[Ordering], taken: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Hidden columns with the values to sort by, behind those that come back and under names not ``taken`` by them."""
+    prefix = "__order_"
+    while any(name.startswith(prefix) for name in taken):
+        prefix = "_" + prefix
+    return {f"{prefix}{index}": key.path for index, key in enumerate(ordering)}
 
 
 def _decide_reads(

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablewright.errors import InvalidRequest
+from tablewright.checks import check_text, listed
+from tablewright.errors import InvalidRequest, WrongType
 from tablewright.expressions.scope import SYSTEM_COLUMNS, Scope, with_system_columns
 from tablewright.expressions.sql import CompiledExpression, Projection, compile_sql
 from tablewright.format.field_path import parse_path
@@ -129,14 +130,12 @@ def select_columns(
 ) -> Selection:
     """Resolve a choice of columns. Unknown names, and names that come twice, are :class:`InvalidRequest`."""
     scope = Scope(with_system_columns(table))
-    if isinstance(columns, str):
-        raise InvalidRequest("Invalid user input: columns must be a list or dict[name, expression], got text.")
     if columns is None:
         outputs = [Output(name=name, path=(name,)) for name in table.names]
     elif isinstance(columns, Mapping):
         outputs = [_expression(table, name, sql, now_ns) for name, sql in columns.items()]
     else:
-        outputs = [Output(name=name, path=_resolve(scope, name)) for name in _once(columns)]
+        outputs = [Output(name=name, path=_resolve(scope, name)) for name in _once(_names(columns))]
     for name, asked in (("_rowid", with_row_id), ("_rowaddr", with_row_address)):
         if asked:
             outputs = [output for output in outputs if output.name != name] + [Output(name=name, path=(name,))]
@@ -148,7 +147,7 @@ def select_members(table: Schema, columns: Sequence[str] | Mapping[str, str] | N
     if columns is None or isinstance(columns, Mapping):
         return select_columns(table, columns)
     scope = Scope(with_system_columns(table))
-    paths = tuple(dict.fromkeys(_resolve(scope, name) for name in columns))
+    paths = tuple(dict.fromkeys(_resolve(scope, name) for name in _names(columns)))
     layout = RowLayout.of(table, paths)
     known = with_system_columns(layout.fields)
     outputs = [Output(name=name, path=(name,)) for name in dict.fromkeys(path[0] for path in paths)]
@@ -169,11 +168,18 @@ def extend_selection(selection: Selection, table: Schema, paths: Mapping[str, Pa
     return _selection(table, [*selection.outputs, *added]) if added else selection
 
 
-def _once(columns: Sequence[str]) -> list[str]:
-    names = list(columns)
-    for index, name in enumerate(names):
+def _names(columns: Sequence[str]) -> list[str]:
+    if isinstance(columns, str):
+        raise WrongType("Invalid user input: columns must be a list or dict[name, expression], got text.")
+    names = listed(columns, "columns")
+    for name in names:
         if not isinstance(name, str):
-            raise InvalidRequest(f"Invalid user input: a column's name is text, not {type(name).__name__}.")
+            raise WrongType(f"Invalid user input: a column's name is text, not {type(name).__name__}.")
+    return names
+
+
+def _once(names: list[str]) -> list[str]:
+    for index, name in enumerate(names):
         if name in names[:index]:
             raise InvalidRequest(f"Invalid user input: Duplicate column name: {name}")
     return names
@@ -186,7 +192,8 @@ def _resolve(scope: Scope, name: str) -> Path:
 
 
 def _expression(table: Schema, name: str, sql: str, now_ns: int | None) -> Output:
-    compiled = compile_sql(sql, table, now_ns=now_ns)
+    check_text(name, "a column's name")
+    compiled = compile_sql(check_text(sql, f"the expression of column {name!r}"), table, now_ns=now_ns)
     path = compiled.field_path
     return Output(name=name, expression=compiled) if path is None else Output(name=name, path=path)
 

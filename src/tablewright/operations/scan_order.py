@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
+from tablewright.checks import listed
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.scope import Scope
 from tablewright.format.field_path import parse_path
@@ -41,7 +42,9 @@ def orderings_of(order_by: Any, scope: Scope) -> tuple[Ordering, ...]:
     """Names, or objects with ``column_name``, ``ascending`` and ``nulls_first``, resolved and checked."""
     if order_by is None:
         return ()
-    return tuple(_ordering(key, scope) for key in ([order_by] if isinstance(order_by, str) else order_by))
+    return tuple(
+        _ordering(key, scope) for key in ([order_by] if isinstance(order_by, str) else listed(order_by, "order_by"))
+    )
 
 
 def _ordering(key: Any, scope: Scope) -> Ordering:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tablewright.checks import listed, whole_number
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, no_columns
 from tablewright.data.system_columns import ADDRESS_BITS
@@ -28,7 +29,15 @@ from tablewright.operations.scan_columns import select_members
 from tablewright.operations.scan_fragment import FragmentScan, ReadPlan
 from tablewright.snapshot.snapshot import Snapshot
 
-__all__ = ["sample", "take_addresses", "take_fragment_positions", "take_positions", "take_row_ids"]
+__all__ = [
+    "positions_within",
+    "sample",
+    "take_addresses",
+    "take_fragment_positions",
+    "take_positions",
+    "take_row_ids",
+    "whole_numbers",
+]
 
 Columns = Sequence[str] | Mapping[str, str] | None
 Indices = npt.NDArray[np.int64]
@@ -37,10 +46,9 @@ _OFFSET_MASK = np.uint64((1 << ADDRESS_BITS) - 1)
 
 def take_positions(snapshot: Snapshot, indices: Any, columns: Columns = None) -> pa.Table:
     """Rows by their position among the live rows of the table."""
-    positions = _whole_numbers(indices, "position")
     ends = np.cumsum(_live_rows(snapshot))
     total = int(ends[-1]) if len(ends) else 0
-    _check_range(positions, total, f"version {snapshot.version} of the table")
+    positions = positions_within(indices, total, f"version {snapshot.version} of the table")
     fragments = np.searchsorted(ends, positions, side="right")
     ranks = positions - np.concatenate(([0], ends))[fragments]
     offsets = ranks.copy()
@@ -52,8 +60,7 @@ def take_positions(snapshot: Snapshot, indices: Any, columns: Columns = None) ->
 
 def take_fragment_positions(snapshot: Snapshot, fragment: Fragment, indices: Any, columns: Columns = None) -> pa.Table:
     """Rows by their position among the live rows of one fragment."""
-    positions = _whole_numbers(indices, "position")
-    _check_range(positions, fragment.live_rows, f"fragment {fragment.id}")
+    positions = positions_within(indices, fragment.live_rows, f"fragment {fragment.id}")
     offsets = _offsets_of(snapshot, fragment, positions)
     index = _index_of(snapshot, fragment.id)
     return _gather(snapshot, np.full(len(offsets), index, np.int64), offsets, columns)
@@ -63,7 +70,7 @@ def take_row_ids(snapshot: Snapshot, row_ids: Any, columns: Columns = None) -> p
     """Rows by row id: the stable one, or the address where the table has none. Ids of deleted rows are left out."""
     if not snapshot.manifest.stable_row_ids:
         return take_addresses(snapshot, row_ids, columns)
-    ids = _whole_numbers(row_ids, "row id").astype(np.uint64)
+    ids = whole_numbers(row_ids, "row id").astype(np.uint64)
     fragments, offsets = _locate(snapshot, ids)
     found = fragments >= 0
     return _gather(snapshot, fragments[found], offsets[found], columns)
@@ -71,7 +78,7 @@ def take_row_ids(snapshot: Snapshot, row_ids: Any, columns: Columns = None) -> p
 
 def take_addresses(snapshot: Snapshot, addresses: Any, columns: Columns = None) -> pa.Table:
     """Rows by address (fragment id << 32 | physical offset). Deleted rows are left out."""
-    numbers = _whole_numbers(addresses, "row address").astype(np.uint64)
+    numbers = whole_numbers(addresses, "row address").astype(np.uint64)
     offsets = (numbers & _OFFSET_MASK).astype(np.int64)
     fragment_ids = numbers >> np.uint64(ADDRESS_BITS)
     fragments = np.zeros(len(numbers), np.int64)
@@ -91,21 +98,32 @@ def sample(
 ) -> pa.Table:
     """``num_rows`` different rows, chosen at random (from ``seed``, else from the world's ids)."""
     total = snapshot.fragments.total_live_rows
+    num_rows = whole_number(num_rows, "num_rows", minimum=None)
     if not 0 <= num_rows <= total:
         raise InvalidRequest(f"Sample larger than population or is negative: {num_rows} of {total} rows.")
-    chance = np.random.default_rng(snapshot.world.ids.u64() if seed is None else seed)
+    chance = np.random.default_rng(snapshot.world.ids.u64() if seed is None else whole_number(seed, "seed"))
     positions = chance.choice(total, num_rows, replace=False) if num_rows else np.zeros(0, np.int64)
     return take_positions(snapshot, positions if randomize_order else np.sort(positions), columns)
 
 
 # --------------------------------------------------------------------------------------------------------- where
-def _whole_numbers(values: Any, what: str) -> Indices:
-    """Any sequence of whole numbers as an array."""
+def positions_within(indices: Any, rows: int, where: str) -> Indices:
+    """Any sequence of positions as an array; one that is not among ``rows`` is :class:`InvalidRequest`."""
+    positions = whole_numbers(indices, "position")
+    _check_range(positions, rows, where)
+    return positions
+
+
+def whole_numbers(values: Any, what: str) -> Indices:
+    """Any sequence of whole numbers as an array. Those of 2**63 and more look negative: view them as uint64."""
     if isinstance(values, pa.ChunkedArray | pa.Array):
-        values = values.to_numpy()
-    elif not isinstance(values, np.ndarray):
-        values = list(values)
-    array = np.asarray(values) if len(values) else np.zeros(0, np.int64)
+        values = _without_nulls(values, what)
+    elif not isinstance(values, np.ndarray) or not values.ndim:
+        values = listed(values, f"{what}s")
+    try:
+        array = np.asarray(values) if len(values) else np.zeros(0, np.int64)
+    except ValueError:
+        raise InvalidRequest(f"Invalid user input: each {what} is a whole number, got nested lists.") from None
     if array.dtype.kind == "f" and all(isinstance(value, int) and 0 <= value < 2**64 for value in values):
         array = np.array(values, np.uint64)  # numpy falls back to floats beyond 2**63
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -115,11 +133,21 @@ def _whole_numbers(values: Any, what: str) -> Indices:
     return array.astype(np.uint64).view(np.int64)
 
 
+def _without_nulls(values: pa.Array | pa.ChunkedArray, what: str) -> npt.NDArray[Any]:
+    if not len(values):
+        return np.zeros(0, np.int64)
+    if not pa.types.is_integer(values.type):
+        raise InvalidRequest(f"Invalid user input: each {what} is a whole number, got Arrow's {values.type}.")
+    if values.null_count:
+        raise InvalidRequest(f"Invalid user input: a {what} can't be null, got {values.null_count} nulls.")
+    numbers: npt.NDArray[Any] = values.to_numpy()
+    return numbers
+
+
 def _check_range(positions: Indices, rows: int, where: str) -> None:
-    if len(positions) and not 0 <= int(positions.max()) < rows:
-        raise InvalidRequest(
-            f"Invalid user input: row {int(positions.max())} is out of range: {where} has {rows} rows."
-        )
+    highest = int(positions.view(np.uint64).max()) if len(positions) else -1
+    if highest >= rows:
+        raise InvalidRequest(f"Invalid user input: row {highest} is out of range: {where} has {rows} rows.")
 
 
 def _live_rows(snapshot: Snapshot) -> Indices:

@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from tablewright.checks import whole_number
 from tablewright.data.write import WriteOptions, WriteProgress, write_fragments
 from tablewright.errors import InvalidRequest, SchemaMismatch, TableExists
 from tablewright.format.flags import check_writable
@@ -48,8 +49,7 @@ class WriteSettings:
         if self.mode not in MODES:
             raise InvalidRequest(f"Invalid mode {self.mode!r}: use one of {', '.join(MODES)}.")
         for name in ("max_rows_per_file", "max_bytes_per_file"):
-            if getattr(self, name) <= 0:
-                raise InvalidRequest(f"{name} must be positive, got {getattr(self, name)}.")
+            whole_number(getattr(self, name), name, minimum=1)
 
     @property
     def file_version(self) -> str | None:
@@ -113,6 +113,9 @@ def plan_write(snapshot: Snapshot | None, uri: str, incoming: pa.Schema, setting
         schema = columns = Schema.from_arrow(incoming)
         kept = None if snapshot is None else snapshot.manifest.data_storage_version
         version = settings.file_version or kept or DEFAULT_FILE_VERSION
+    unreadable = [field.name for field in columns.top_level if not field.name or "`" in field.name]
+    if unreadable:
+        raise InvalidRequest(f"Column names {unreadable} can't be read back by Lance: use names without backticks.")
     problems = check_file_version(columns, version)
     if problems:
         raise InvalidRequest(f"File version {version} can't store these columns: " + "; ".join(problems))
@@ -140,7 +143,15 @@ def run_write(
     plan: WritePlan, batches: Iterable[pa.RecordBatch], world: World, progress: WriteProgress | None = None
 ) -> tuple[Fragment, ...]:
     """Write data files for a stream of batches. If it fails, the files it made are removed."""
-    return write_fragments(world, plan.columns, batches, plan.options, progress=progress)
+    rows = batches if plan.columns.fields else _no_rows(batches)
+    return write_fragments(world, plan.columns, rows, plan.options, progress=progress)
+
+
+def _no_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if batch.num_rows:
+            raise InvalidRequest(f"{batch.num_rows} rows without columns can't be stored: the data has no columns.")
+        yield batch
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ the branch removes it. Deleting goes the other way round: description first, the
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tablewright._version import __version__
-from tablewright.errors import InvalidRequest, TableNotFound, VersionNotFound
+from tablewright.checks import whole_number
+from tablewright.errors import InvalidRequest, TableNotFound, VersionNotFound, WrongType
 from tablewright.format.envelope import ManifestFile, encode_manifest_file
 from tablewright.format.fragment import DataFile, DeletionFile, Fragment, FragmentList
 from tablewright.format.index import IndexMetadata
@@ -25,10 +26,10 @@ from tablewright.format.manifest import BasePath, Manifest, WriterVersion
 from tablewright.format.naming import branch_path, branch_root, check_branch_name, is_detached, manifest_path
 from tablewright.format.transaction import Clone, Transaction, encode_transaction
 from tablewright.snapshot.files import read_manifest, read_transaction, write_hint, write_transaction
-from tablewright.snapshot.locate import VersionEntry, latest_version
+from tablewright.snapshot.locate import VersionEntry, find_version, latest_version
 from tablewright.snapshot.ref_files import Branch, encode_branch
 from tablewright.snapshot.refs import branch_world, list_branches, list_tags, main_world, read_branch, read_tag
-from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.snapshot.snapshot import Snapshot, missing_version, open_snapshot
 from tablewright.storage.base import Store
 from tablewright.storage.subtree import delete_empty_directories
 from tablewright.world import World
@@ -55,20 +56,23 @@ def resolve_reference(snapshot: Snapshot, reference: Reference | None) -> tuple[
     match reference:
         case None:
             return snapshot.branch, snapshot.version
-        case bool():
-            pass
-        case int():
-            return snapshot.branch, reference
         case str():
             tag = read_tag(main_world(snapshot.world, snapshot.branch).store, reference)
             return tag.branch, tag.version
-        case (None | str() as branch, None | int() as version):
+        case (None | str() as branch, version):
             branch = None if branch == _MAIN else branch
-            return branch, _latest_of(snapshot, branch) if version is None else version
-    raise InvalidRequest(
-        f"Version must be an int, a str or a (branch, version) tuple, not {reference!r}. "
-        "In a tuple None means main, and the latest version."
-    )
+            return branch, _latest_of(snapshot, branch) if version is None else _number(version, reference)
+    return snapshot.branch, _number(reference, reference)
+
+
+def _number(version: Any, reference: Any) -> int:
+    try:
+        return whole_number(version, "version", minimum=None)
+    except WrongType:
+        raise WrongType(
+            f"Version must be an int, a str or a (branch, version) tuple, not {reference!r}. "
+            "In a tuple None means main, and the latest version."
+        ) from None
 
 
 def open_reference(snapshot: Snapshot, reference: Reference) -> Snapshot:
@@ -106,6 +110,8 @@ def create_branch(source: Snapshot, name: str) -> Snapshot:
         raise InvalidRequest(f"A branch can't begin from version {source.version}, which is detached.")
     if name in list_branches(main.store):
         raise _exists(name)
+    if find_version(source.world.store, source.version) is None:
+        raise missing_version(source.world, source.version)
     identifier = () if source.branch is None else read_branch(main.store, source.branch).identifier
     branch = Branch(
         parent_branch=source.branch,

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tablewright.checks import whole_number
 from tablewright.errors import StorageError, TableNotFound, VersionNotFound
 from tablewright.format.naming import (
     HINT_PATH,
@@ -68,6 +69,7 @@ def latest_version(store: Store) -> VersionEntry | None:
 
 def find_version(store: Store, version: int) -> VersionEntry | None:
     """The manifest of one version under either name, or ``None``."""
+    version = whole_number(version, "a version", minimum=None)
     if version < 1:
         return None
     if is_detached(version):

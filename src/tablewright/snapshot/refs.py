@@ -104,7 +104,9 @@ def create_tag(main: World, name: str, version: int, branch: str | None = None) 
     branch = None if branch == _MAIN else branch
     entry = version_on(main, branch, version)
     now_ns = main.clock.now_ns()
-    tag = Tag(branch=branch, version=version, created_at_ns=now_ns, updated_at_ns=now_ns, manifest_size=entry.size)
+    tag = Tag(
+        branch=branch, version=entry.version, created_at_ns=now_ns, updated_at_ns=now_ns, manifest_size=entry.size
+    )
     path, data = tag_path(name), encode_tag(tag)
     if not main.store.put_if_absent(path, data) and main.store.get(path) != data:
         raise InvalidRequest(f"Ref conflict error: tag {name} already exists. Update it, or choose another name.")
@@ -116,7 +118,9 @@ def update_tag(main: World, name: str, version: int, branch: str | None = None) 
     tag = read_tag(main.store, name)
     branch = None if branch == _MAIN else branch
     entry = version_on(main, branch, version)
-    moved = replace(tag, branch=branch, version=version, updated_at_ns=main.clock.now_ns(), manifest_size=entry.size)
+    moved = replace(
+        tag, branch=branch, version=entry.version, updated_at_ns=main.clock.now_ns(), manifest_size=entry.size
+    )
     main.store.put(tag_path(name), encode_tag(moved))
     return moved
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tablewright.checks import whole_number
 from tablewright.errors import CorruptTable, TableNotFound, VersionNotFound
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.envelope import ManifestFile
@@ -24,7 +25,7 @@ from tablewright.storage.base import Location, ObjectNotFound, Store
 from tablewright.storage.subtree import related_store
 from tablewright.world import World
 
-__all__ = ["Snapshot", "open_snapshot"]
+__all__ = ["Snapshot", "missing_version", "open_snapshot"]
 
 _ATTEMPTS = 3
 
@@ -136,7 +137,7 @@ def open_snapshot(
     if asof_ns is not None:
         return _open_asof(world, asof_ns)
     if version is not None:
-        return _open_version(world, version)
+        return _open_version(world, whole_number(version, "a version", minimum=None))
     return _open_latest(world)
 
 
@@ -161,7 +162,7 @@ def _open_version(world: World, version: int) -> Snapshot:
             return _open_entry(world, entry)
     except ObjectNotFound:
         pass
-    raise _missing_version(world, version)
+    raise missing_version(world, version)
 
 
 def _open_asof(world: World, asof_ns: int) -> Snapshot:
@@ -202,7 +203,8 @@ def _open_entry(world: World, entry: VersionEntry) -> Snapshot:
     return Snapshot(world=world, entry=entry, file=read_manifest(world.store, entry))
 
 
-def _missing_version(world: World, version: int) -> TableNotFound | VersionNotFound:
+def missing_version(world: World, version: int) -> TableNotFound | VersionNotFound:
+    """The error that says that a version is not there, and which ones are."""
     uri = world.store.location.uri
     numbers = [entry.version for entry in list_versions(world.store)]
     if not numbers:

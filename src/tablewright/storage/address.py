@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from tablewright.errors import InvalidRequest
+from tablewright.errors import InvalidRequest, WrongType
 
 __all__ = ["SCHEMES", "Address", "join_uri", "parse_address"]
 
@@ -27,6 +27,7 @@ SCHEMES = ("file", "memory", "s3", "s3a", "gs", "az", "abfss")
 
 _REMOTE = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfss": "abfss"}
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]+):(//)?")
+_NO_SCHEME = re.compile(r"[^/]*://")
 _SAFE_IN_KEY = "/!$&'()*+,;=:@-._~"
 
 
@@ -62,13 +63,28 @@ def parse_address(uri: str | os.PathLike[str]) -> Address:
     Traceback (most recent call last):
     tablewright.errors.InvalidRequest: Cannot open ftp://host/docs: the scheme 'ftp' is unknown...
     """
-    text = os.fspath(uri)
-    if not isinstance(text, str) or not text.strip():
+    text = os.fspath(uri) if isinstance(uri, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise WrongType(f"An address must be a path or a URL, not {uri!r}.")
+    if not text.strip():
         raise InvalidRequest(f"An address must be a path or a URL, not {uri!r}.")
-    match = None if isinstance(uri, os.PathLike) else _SCHEME.match(text)
-    if match is None or (match[2] is None and match[1] != "file"):
+    address = _local(os.path.expanduser(text)) if isinstance(uri, os.PathLike) else _address_of(text)
+    if "\0" in address.bucket + address.key:
+        raise InvalidRequest(f"Cannot open {text!r}: an address has no NUL characters.")
+    return address
+
+
+def _address_of(text: str) -> Address:
+    match = _SCHEME.match(text)
+    scheme = match[1].lower() if match else ""
+    if match is None or (match[2] is None and scheme != "file"):
+        if scheme in SCHEMES or _NO_SCHEME.match(text):
+            raise InvalidRequest(
+                f"Cannot open {text}: a URL is spelled scheme://place, as in memory://name. "
+                "If this is meant as a path, put ./ before it."
+            )
         return _local(os.path.expanduser(text))
-    scheme, rest = match[1].lower(), text[match.end() :]
+    rest = text[match.end() :]
     if scheme == "file":
         return _file_url(text, rest, has_authority=match[2] is not None)
     if scheme == "memory":

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tablewright.errors import InvalidRequest
+from tablewright.errors import WrongType
 from tablewright.storage.address import parse_address
 from tablewright.storage.base import Store
 from tablewright.storage.local import open_local
@@ -41,9 +41,11 @@ def _text_options(options: Mapping[str, Any] | None) -> dict[str, str]:
     if options is None:
         return {}
     if not isinstance(options, Mapping) or not all(isinstance(key, str) for key in options):
-        raise InvalidRequest(f"storage_options must map names to values, not {type(options).__name__}.")
-    return {key: _text(value) for key, value in options.items() if value is not None}
+        raise WrongType(f"storage_options must map names to values, got {type(options).__name__}.")
+    return {key: _text(key, value) for key, value in options.items() if value is not None}
 
 
-def _text(value: Any) -> str:
+def _text(key: str, value: Any) -> str:
+    if not isinstance(value, str | int | float):  # the value may be a secret: only its type is told
+        raise WrongType(f"storage_options[{key!r}] must be text, got a value of type {type(value).__name__}.")
     return str(value).lower() if isinstance(value, bool) else str(value)

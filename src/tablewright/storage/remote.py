@@ -26,6 +26,7 @@ from typing import Any
 from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 from obstore.store import AzureStore, GCSStore, S3Store
 
+from tablewright.checks import whole_number
 from tablewright.errors import InvalidRequest
 from tablewright.storage.address import Address
 from tablewright.storage.base import Location
@@ -37,6 +38,7 @@ _PREFIXES = ("aws_", "azure_storage_", "azure_", "google_")
 _VARIABLES = ("aws_", "azure_", "google_", "http", "no_proxy", "timeout", "connect_timeout", "allow_", "proxy_")
 _RETRIES_DEFAULT = 10
 _RETRY_SECONDS_DEFAULT = 180
+_NUMBER_MAX = 1_000_000_000
 _UNKNOWN_KEY = re.compile(r"[Cc]onfiguration key: '([^']+)'")
 
 
@@ -149,9 +151,10 @@ def _number(config: dict[str, str], key: str, default: int) -> int:
     if text is None:
         return default
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
         raise InvalidRequest(f"storage_options[{key!r}] must be a whole number, not {text!r}.") from None
+    return whole_number(number, f"storage_options[{key!r}]", maximum=_NUMBER_MAX)
 
 
 def _is_on(options: Mapping[str, str], name: str) -> bool:

@@ -11,13 +11,14 @@ the only one that changes index coverage. It is pure: a restore gets the manifes
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyroaring import BitMap
 
 from tablewright._version import __version__
-from tablewright.errors import InvalidRequest, UnsupportedFeature
+from tablewright.errors import EmptyFragment, InvalidRequest, UnsupportedFeature
 from tablewright.format.fragment import TOMBSTONE, DataFile, Fragment, FragmentList
 from tablewright.format.manifest import Manifest, WriterVersion
 from tablewright.format.schema import Field, Schema
@@ -135,6 +136,7 @@ def _new_fragments(
     """Give new fragments their ids and lineage; the manifest comes back with its high-water marks moved."""
     if not fragments:
         return manifest, ()
+    _check_new(manifest.schema, fragments)
     first = _highest(manifest) + 1
     numbered = _numbered(fragments, first)
     next_row_id = manifest.next_row_id
@@ -144,6 +146,32 @@ def _new_fragments(
         numbered = tuple(without_lineage(fragment) for fragment in numbered)
     marked = replace(manifest, max_fragment_id=first + len(fragments) - 1, next_row_id=next_row_id)
     return marked, numbered
+
+
+def _check_new(schema: Schema, fragments: Sequence[Fragment]) -> None:
+    """Refuse new fragments that no reader could read: without files or rows, with a deletion file, with holes."""
+    needed = {field.name: frozenset(schema.descendants(field.id)) for field in schema.top_level if not field.nullable}
+    for fragment in fragments:
+        held = {id for file in fragment.files for id in file.fields}
+        missing = [name for name, ids in needed.items() if not ids & held]
+        if not fragment.files or fragment.physical_rows <= 0:
+            raise EmptyFragment(f"A new fragment needs data files and rows: {fragment}.")
+        if fragment.deletion is not None:
+            raise InvalidRequest("A new fragment can't have a deletion file: it is named after the id it will get.")
+        if missing:
+            raise InvalidRequest(f"A new fragment lacks columns {missing}, which may not be null.")
+
+
+def _check_types(before: Schema, after: Schema) -> None:
+    """A field keeps its type as long as it keeps its id: the data files still hold what they held."""
+    if not after.fields:
+        raise InvalidRequest("A table needs at least one column.")
+    types = {field.id: field.logical_type for field in before.fields}
+    changed = [field.name for field in after.fields if types.get(field.id, field.logical_type) != field.logical_type]
+    if changed:
+        raise InvalidRequest(
+            f"The schema changes the type of {changed} without rewriting it: a cast needs new field ids."
+        )
 
 
 def _with_new_fragments(manifest: Manifest, fragments: Sequence[Fragment]) -> Manifest:
@@ -264,12 +292,11 @@ def _update(manifest: Manifest, operation: Update) -> Manifest:
 
 
 def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:
+    operation = _with_fresh_ids(manifest, operation)
     old = [fragment.id for group in operation.groups for fragment in group.old_fragments]
     _current(manifest, old, operation)
     new = [fragment for group in operation.groups for fragment in group.new_fragments]
-    taken = [fragment.id for fragment in new if manifest.fragments.has(fragment.id) and fragment.id not in set(old)]
-    if taken:
-        raise InvalidRequest(f"Rewrite reuses fragment ids {taken} that are in the table: reserve fragment ids first.")
+    _check_new(manifest.schema, new)
     alive = {field.id for field in manifest.schema.fields}
     new = [_without_dead_files(fragment, alive) for fragment in new]
     if not manifest.stable_row_ids:
@@ -284,6 +311,24 @@ def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:
         max_fragment_id=highest if highest >= 0 else None,
         indices=coverage.past_rewrite(manifest.indices, operation, stable_row_ids=manifest.stable_row_ids),
     )
+
+
+def _with_fresh_ids(manifest: Manifest, operation: Rewrite) -> Rewrite:
+    """Ids that were reserved are kept; new fragments without one (0), or with one in use, get the next."""
+    free = itertools.count(_highest(manifest) + 1)
+    seen: set[int] = set()
+
+    def numbered(fragment: Fragment) -> Fragment:
+        if fragment.id == 0 or fragment.id in seen or manifest.fragments.has(fragment.id):
+            fragment = replace(fragment, id=next(free))
+        seen.add(fragment.id)
+        return fragment
+
+    groups = tuple(
+        replace(group, new_fragments=tuple(numbered(fragment) for fragment in group.new_fragments))
+        for group in operation.groups
+    )
+    return replace(operation, groups=groups)
 
 
 def _replace_data(manifest: Manifest, operation: DataReplacement) -> Manifest:
@@ -317,6 +362,7 @@ def _with_data_file(fragment: Fragment, new_file: DataFile) -> Fragment:
 
 
 def _merge(manifest: Manifest, operation: Merge) -> Manifest:
+    _check_merge(manifest, operation)
     highest = max([_highest(manifest), *(fragment.id for fragment in operation.fragments)])
     return replace(
         manifest,
@@ -325,6 +371,26 @@ def _merge(manifest: Manifest, operation: Merge) -> Manifest:
         max_fragment_id=highest if highest >= 0 else None,
         indices=coverage.of_schema(manifest.indices, operation.schema),
     )
+
+
+def _check_merge(manifest: Manifest, operation: Merge) -> None:
+    """A merge adds columns: every fragment and row stays."""
+    _check_types(manifest.schema, operation.schema)
+    given = {fragment.id: fragment.physical_rows for fragment in operation.fragments}
+    rows = dict(zip(manifest.fragments.ids.tolist(), manifest.fragments.physical_rows.tolist(), strict=True))
+    if given.keys() != rows.keys():
+        raise InvalidRequest(
+            f"Merge operation changed the fragments from {sorted(rows)} to {sorted(given)}: it has to list every one."
+        )
+    changed = [id for id in rows if rows[id] and given[id] != rows[id]]
+    if changed:
+        raise InvalidRequest(f"Merge operation changed the number of rows of fragments {changed}.")
+    added = {field.id for field in operation.schema.fields} - {field.id for field in manifest.schema.fields}
+    strict = [f for f in operation.schema.top_level if f.id in added and not f.nullable]
+    for field in strict:
+        ids = frozenset(operation.schema.descendants(field.id))
+        if any(not ids & {id for file in fragment.files for id in file.fields} for fragment in operation.fragments):
+            raise InvalidRequest(f"Column {field.name!r} may not be null, and some fragments have no file with it.")
 
 
 def _merged(manifest: Manifest, fragment: Fragment) -> Fragment:
@@ -337,6 +403,7 @@ def _merged(manifest: Manifest, fragment: Fragment) -> Fragment:
 
 
 def _project(manifest: Manifest, operation: Project) -> Manifest:
+    _check_types(manifest.schema, operation.schema)
     alive = {field.id for field in operation.schema.fields}
     fragments = manifest.fragments
     if not alive.issuperset(field.id for field in manifest.schema.fields):

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from tablewright.checks import whole_number
 from tablewright.errors import (
     CommitConflict,
     CommitUnknown,
@@ -45,6 +46,7 @@ from tablewright.transaction.apply import Creation, apply
 from tablewright.transaction.committer import Published, publish
 from tablewright.transaction.conflicts import Outcome, judge
 from tablewright.transaction.rebase import past, unite_deletions, with_united_deletions
+from tablewright.transaction.touched import updated_by_id
 from tablewright.world import World
 
 __all__ = ["CommitOptions", "Committed", "commit", "commit_detached"]
@@ -65,8 +67,7 @@ class CommitOptions:
     creation: Creation = field(default_factory=Creation)
 
     def __post_init__(self) -> None:
-        if self.max_retries < 0:
-            raise InvalidRequest(f"max_retries must be non-negative, got {self.max_retries}.")
+        whole_number(self.max_retries, "max_retries")
         if self.timeout_seconds <= 0:
             raise InvalidRequest(f"The commit timeout must be positive, got {self.timeout_seconds} s.")
 
@@ -113,6 +114,8 @@ class _Loop:
         self.attempts = 0
         self.written: list[str] = []
         self.written_transaction = b""
+        self.base: Snapshot | None = None
+        self.asked = transaction.operation
 
     # -- the two ways in
 
@@ -126,6 +129,7 @@ class _Loop:
         return created
 
     def run(self, base: Snapshot) -> Committed:
+        self.base = base
         return self._guarded(lambda: self._until_committed(base))
 
     def _until_committed(self, base: Snapshot) -> Committed:
@@ -189,6 +193,7 @@ class _Loop:
 
     def _unite(self, newest: Snapshot, fragments: set[int], their_name: str) -> None:
         assert self.affected is not None
+        self._check_affected(fragments, self.affected)
         theirs: dict[int, DeletionVector] = {}
         for id in sorted(fragments):
             vector = newest.deletion_vector(newest.fragments.by_id(id))
@@ -203,6 +208,20 @@ class _Loop:
         }
         self.written += [deletion_path(id, file) for id, file in files.items()]
         self.transaction = with_united_deletions(self.transaction, files, united.emptied, newest.version)
+
+    def _check_affected(self, fragments: set[int], affected: AffectedRows) -> None:
+        """The rows that a caller says are affected have to be those that its deletion files hide."""
+        assert self.base is not None
+        for id, fragment in updated_by_id(self.asked).items():
+            if id not in fragments:
+                continue
+            before = self.base.deletion_vector(self.base.fragments.by_id(id)) or DeletionVector()
+            hidden = (self.base.deletion_vector(fragment) or DeletionVector()).difference(before)
+            if hidden != DeletionVector.of(affected.offsets.get(id, ())):
+                raise InvalidRequest(
+                    f"affected_rows names {len(affected.offsets.get(id, ()))} rows of fragment {id}, but the operation "
+                    f"hides {len(hidden)} rows there: name exactly the rows that it deletes or moves."
+                )
 
     # -- one try
 

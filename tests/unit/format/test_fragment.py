@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.unit.format.samples import DELETION, FILE, fragment, stable_fragment
 
-from tablewright.errors import CorruptTable, InternalError, InvalidRequest, UnsupportedFeature
+from tablewright.errors import CorruptTable, InternalError, InvalidRequest, UnsupportedFeature, WrongType
 from tablewright.format.fragment import (
     TOMBSTONE,
     Fragment,
@@ -255,3 +255,29 @@ class TestList:
         found = FragmentList([encode_fragment(fragment(0))] * count, "x")
         assert found.physical_rows.tolist() == [10] * count
         assert found.facts.file_row.tolist() == list(range(count))
+
+
+@pytest.mark.parametrize("fragment_id", ["3", None, [1], 2.5, True], ids=repr)
+def test_ids_are_whole_numbers(fragment_id: Any) -> None:
+    fragments = FragmentList.of([Fragment(id=3, files=(), physical_rows=1)])
+    assert fragments.has(np.int64(3))
+    assert not fragments.has(-1)
+    for ask in (fragments.has, fragments.by_id):
+        with pytest.raises(WrongType, match="a fragment id must be a whole number"):
+            ask(fragment_id)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"base_id": -1}, {"file_size_bytes": 1 << 64}, {"file_major_version": 1 << 32}, {"fields": (1 << 31,)}],
+    ids=str,
+)
+def test_numbers_out_of_range(change: dict[str, Any]) -> None:
+    assert problems_of_fragment(fragment(files=(replace(FILE, **change),)))
+
+
+@pytest.mark.parametrize("value", [5, 99_999_999_999, "ab", [256]])
+def test_json_holds_bytes_as_lists(value: Any) -> None:
+    document = fragment_to_json(Fragment(id=3, files=(), physical_rows=1))
+    with pytest.raises(InvalidRequest):
+        fragment_from_json({**document, "row_id_meta": {"Inline": value}})

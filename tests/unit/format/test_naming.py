@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import pytest
 
-from tablewright.errors import InvalidRequest
+from tablewright.errors import InvalidRequest, WrongType
 from tablewright.format import naming
 from tablewright.format.fragment import DeletionFile, DeletionFileType
 
@@ -108,3 +109,10 @@ def test_the_hint() -> None:
         assert naming.decode_hint(junk) is None
     for junk in (b'{"version":true}', b'{"version":1.5}', b'{"version":18446744073709551616}', b"[" * 100_000):
         assert naming.decode_hint(junk) is None
+
+
+@pytest.mark.parametrize("name", [3, b"x", None, ["x"]])
+def test_names_are_texts(name: Any) -> None:
+    for check in (naming.check_tag_name, naming.check_branch_name):
+        with pytest.raises(WrongType, match="must be text"):
+            check(name)

@@ -10,7 +10,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tablewright.errors import InvalidRequest, StorageError, VersionNotFound
+from tablewright.errors import InvalidRequest, StorageError, TableNotFound, VersionNotFound
 from tablewright.format.envelope import ManifestFile
 from tablewright.format.transaction import Clone
 from tablewright.snapshot import (
@@ -379,3 +379,16 @@ def test_a_branch_nested_by_name_stays(ds: lance.LanceDataset, world: World) -> 
     create_branch(main, "b")
     delete_branch(world, "b/x")
     assert rows(ds.checkout_version(("b", None))) == rows(ds)
+
+
+def test_a_version_that_is_gone_has_no_branches(filled: Store) -> None:
+    source = open_snapshot(World(store=filled))
+    filled.delete(source.entry.path)
+    before = sorted(info.path for info in filled.list(""))
+    with pytest.raises((VersionNotFound, TableNotFound)):
+        create_branch(source, "late")
+    for info in list(filled.list("_versions")):
+        filled.delete(info.path)
+    with pytest.raises(TableNotFound):
+        create_branch(source, "late")
+    assert {info.path for info in filled.list("")} <= set(before)

@@ -92,3 +92,23 @@ def test_join_and_parse_agree(parts: list[str]) -> None:
     parts = [part for part in parts if part not in (".", "..")] or ["x"]
     address = parse_address(join_uri("s3://bucket/root", "/".join(parts)))
     assert address.key == "root/" + "/".join(parts)
+
+
+@pytest.mark.parametrize(
+    "uri", ["a\0b", "s3://b/a%00b", "file:///a%00b", "memory:", "memory:x", "S3:b/x", "://", "://x", "c://x"]
+)
+def test_malformed(uri: str) -> None:
+    with pytest.raises(InvalidRequest, match="Cannot open"):
+        parse_address(uri)
+
+
+@pytest.mark.parametrize("uri", [None, 3, b"x"])
+def test_no_text(uri: object) -> None:
+    with pytest.raises(TypeError, match="An address must be a path or a URL") as caught:
+        parse_address(uri)  # type: ignore[arg-type]
+    assert isinstance(caught.value, InvalidRequest)
+
+
+def test_paths_may_look_like_urls_if_they_say_so() -> None:
+    assert parse_address("./memory:x").uri.endswith("/memory:x")
+    assert parse_address("a%00b:c").uri.endswith("/a%00b:c")

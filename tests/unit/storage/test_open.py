@@ -36,3 +36,10 @@ def test_a_location_reopens_the_same_place(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert open_store(store.location.uri, store.location.storage_options).get("a") == b"x"
+
+
+@pytest.mark.parametrize("value", [["secret"], b"secret", {"a": "secret"}])
+def test_options_are_texts(value: object) -> None:
+    with pytest.raises(InvalidRequest, match=r"'token'.* must be text") as caught:
+        open_store("memory://x", {"token": value})
+    assert "secret" not in str(caught.value)

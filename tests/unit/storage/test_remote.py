@@ -102,3 +102,10 @@ def test_listings_are_in_order(s3_bucket: str, s3_options: dict[str, str]) -> No
     assert [info.path for info in store.list("")] == ["a", "b", "c"]
     with pytest.raises(ObjectNotFound):
         store.get("d")
+
+
+@pytest.mark.parametrize("key", ["client_max_retries", "client_retry_timeout"])
+@pytest.mark.parametrize("value", [-5, 10**30, "many", 2.5])
+def test_numbers_out_of_range(key: str, value: object) -> None:
+    with pytest.raises(InvalidRequest, match=key):
+        open_store("s3://bucket/x", {key: value})

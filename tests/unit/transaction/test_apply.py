@@ -272,11 +272,55 @@ class TestRewrite:
         with pytest.raises(InvalidRequest, match="split of indexed and non-indexed"):
             step(before, Rewrite(groups=(group,)))
 
-    def test_an_id_in_use_is_refused(self) -> None:
+    def test_ids_that_were_not_reserved_are_given(self) -> None:
         before = created(False, new_fragment("x", 1), new_fragment("y", 1))
-        group = RewriteGroup(old_fragments=(before.fragments[0],), new_fragments=(replace(new_fragment("z"), id=1),))
-        with pytest.raises(InvalidRequest, match="reserve fragment ids"):
-            step(before, Rewrite(groups=(group,)))
+        new = (new_fragment("z", 1), replace(new_fragment("w", 1), id=1))
+        after = step(before, Rewrite(groups=(RewriteGroup(old_fragments=(before.fragments[0],), new_fragments=new),)))
+        assert (list(after.fragments.ids), after.max_fragment_id) == ([1, 2, 3], 3)
+
+
+class TestRefusals:
+    """What no reader could read is not committed."""
+
+    @pytest.mark.parametrize(
+        ("fragment", "words"),
+        [
+            (replace(new_fragment("x"), files=()), "data files and rows"),
+            (new_fragment("x", 0), "data files and rows"),
+            (replace(new_fragment("x"), deletion=deletion(1)), "can't have a deletion file"),
+        ],
+    )
+    def test_new_fragments(self, fragment: Fragment, words: str) -> None:
+        with pytest.raises(InvalidRequest, match=words):
+            step(created(False), Append(fragments=(fragment,)))
+
+    def test_a_column_that_may_not_be_null_has_to_be_there(self) -> None:
+        strict = Schema.from_arrow(pa.schema([pa.field("a", pa.int64(), nullable=False), ("b", pa.int64())]))
+        only_b = Fragment(id=0, files=(data_file("x", 1),), physical_rows=1)
+        with pytest.raises(InvalidRequest, match=r"lacks columns \['a'\]"):
+            step(None, Overwrite(fragments=(only_b,), schema=strict))
+
+    def test_a_merge_keeps_every_fragment_and_row(self) -> None:
+        before = created(False, new_fragment("x"), new_fragment("y"))
+        with pytest.raises(InvalidRequest, match="has to list every one"):
+            step(before, Merge(fragments=(before.fragments[0],), schema=SCHEMA))
+        shorter = replace(before.fragments[1], physical_rows=3)
+        with pytest.raises(InvalidRequest, match="number of rows"):
+            step(before, Merge(fragments=(before.fragments[0], shorter), schema=SCHEMA))
+
+    def test_a_merged_column_that_may_not_be_null_needs_files(self) -> None:
+        before = created(False, new_fragment("x"))
+        fields = [("a", pa.int64()), ("b", pa.int64()), pa.field("c", pa.int64(), nullable=False)]
+        with pytest.raises(InvalidRequest, match="'c' may not be null"):
+            step(before, Merge(fragments=tuple(before.fragments), schema=Schema.from_arrow(pa.schema(fields))))
+
+    @pytest.mark.parametrize("fields", [{}, {"a": pa.string(), "b": pa.int64()}])
+    def test_types_stay_and_some_column_does(self, fields: dict[str, pa.DataType]) -> None:
+        schema = Schema.from_arrow(pa.schema(fields))
+        before = created(False, new_fragment("x"))
+        for operation in (Project(schema=schema), Merge(fragments=tuple(before.fragments), schema=schema)):
+            with pytest.raises(InvalidRequest):
+                step(before, operation)
 
 
 class TestSchemaChanges:

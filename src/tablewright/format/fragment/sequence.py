@@ -13,6 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from tablewright.checks import whole_number
 from tablewright.errors import CorruptTable, UnsupportedFeature
 from tablewright.format.fragment.codec import decode_fragment, encode_fragment
 from tablewright.format.fragment.facts import FragmentFacts, facts_of
@@ -151,6 +152,7 @@ class FragmentList(Sequence[Fragment]):
         return np.argsort(self.facts.ids, kind="stable")
 
     def _position(self, fragment_id: int) -> int | None:
+        fragment_id = whole_number(fragment_id, "a fragment id", minimum=None)
         if not 0 <= fragment_id < 1 << 64:
             return None
         ids = self.facts.ids

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tablewright.checks import byte_string, check_text
 from tablewright.errors import InvalidRequest
 from tablewright.format.fragment.value import (
     DataFile,
@@ -77,7 +78,7 @@ def _file_to_json(file: DataFile) -> dict[str, Any]:
 def _file_from_json(facts: Mapping[str, Any]) -> DataFile:
     base_id = facts.get("base_id")
     return DataFile(
-        path=str(facts["path"]),
+        path=check_text(facts["path"], "path"),
         fields=tuple(_whole(number) for number in facts["fields"]),
         column_indices=tuple(_whole(number) for number in facts["column_indices"]),
         file_major_version=_whole(facts["file_major_version"]),
@@ -121,7 +122,7 @@ def _bytes_from_json(facts: Mapping[str, Any] | None) -> bytes | None:
         return None
     for arm, value in facts.items():
         if arm.lower() == "inline":
-            return bytes(value)
+            return byte_string(value, arm)
     raise ValueError(f"sequences must be inline, this one is {', '.join(facts)}")
 
 

@@ -31,6 +31,7 @@ FRAGMENT_ID_MAX = (1 << 32) - 1
 PHYSICAL_ROWS_MAX = 1 << 32
 """Inclusive: a row address has 32 bits for the offset."""
 
+_I32_MAX, _U32_MAX, _U64_MAX = (1 << 31) - 1, (1 << 32) - 1, (1 << 64) - 1
 _FILES_WITH_COLUMN_INDICES_FROM = 2
 
 
@@ -161,6 +162,11 @@ def _problems_of_file(file: DataFile) -> Iterator[str]:
         yield f"{file.path!r} lists a field twice"
     if any(index < -1 for index in file.column_indices):
         yield f"{file.path!r} has a negative column index"
+    numbers = (file.file_major_version, file.file_minor_version, file.base_id or 0)
+    if min(numbers) < 0 or max(numbers) > _U32_MAX or not 0 <= file.file_size_bytes <= _U64_MAX:
+        yield f"{file.path!r} has a version, a size or a base id out of range"
+    if max((*file.fields, *file.column_indices), default=0) > _I32_MAX:
+        yield f"{file.path!r} has field ids or column indices that do not fit 32 bits"
 
 
 def _problems_of_deletion(deletion: DeletionFile, physical_rows: int) -> Iterator[str]:
@@ -168,3 +174,5 @@ def _problems_of_deletion(deletion: DeletionFile, physical_rows: int) -> Iterato
         yield f"{deletion.num_deleted_rows} of {physical_rows} rows are deleted"
     if min(deletion.num_deleted_rows, deletion.read_version, deletion.id) < 0:
         yield "the deletion file has a negative number"
+    if max(deletion.read_version, deletion.id) > _U64_MAX or not 0 <= (deletion.base_id or 0) <= _U32_MAX:
+        yield "the deletion file has a number out of range"
