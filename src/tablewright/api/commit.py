@@ -105,7 +105,7 @@ def _transaction(
     if isinstance(operation, Transaction):
         properties = properties_of(message, operation.transaction_properties)
         return values.Transaction(
-            read_version=operation.read_version,
+            read_version=whole_number(operation.read_version, "read_version"),
             uuid=operation.uuid,
             operation=to_operation(operation.operation),
             properties=properties,
@@ -123,13 +123,19 @@ def _transaction(
 
 def _base(world: World, transaction: values.Transaction, given: LanceDataset | None) -> Snapshot | None:
     """The version that the transaction was made from; ``None`` if the table is to be created by it."""
+    creates = isinstance(transaction.operation, values.Overwrite)
+    free = creates or isinstance(transaction.operation, values.Restore)
+    if transaction.read_version < 1 and not free:  # taking it for the latest would skip every check for conflicts
+        name = type(transaction.operation).__name__
+        raise InvalidRequest(
+            f"{name} needs the read_version it was made from, at least 1, not {transaction.read_version}."
+        )
     if given is not None and transaction.read_version in (given.version, -1):
         return given._snapshot
-    creates = isinstance(transaction.operation, values.Overwrite) and transaction.read_version in (0, -1)
     try:
-        return open_snapshot(world, None if transaction.read_version in (0, -1) else transaction.read_version)
+        return open_snapshot(world, None if transaction.read_version < 1 else transaction.read_version)
     except TableNotFound:
-        if creates:
+        if creates and transaction.read_version < 1:
             return None
         raise
 

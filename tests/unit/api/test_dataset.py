@@ -172,6 +172,18 @@ class TestWrongArguments:
         assert ds.latest_version == 1
         assert tw.LanceDataset.commit(ds, tw.LanceOperation.Append([]), 1, commit_timeout=timedelta(1)).version == 2
 
+    def test_no_operation_slips_past_the_conflict_checks_as_version_zero(self, ds: tw.LanceDataset) -> None:
+        ds.insert({"id": [9], "s": ["z"]})
+        metadata = ds.checkout_version(1).get_fragment(0).delete("id = 3")  # type: ignore[union-attr]
+        delete = tw.LanceOperation.Delete([metadata], [], "id = 3")  # type: ignore[list-item]
+        for target in (ds, ds.uri):
+            with pytest.raises(InvalidRequest, match="at least 1"):
+                tw.LanceDataset.commit(target, delete, read_version=0)
+            with pytest.raises(InvalidRequest, match="at least 1"):
+                tw.LanceDataset.commit(target, tw.Transaction(0, delete))
+        assert (ds.latest_version, tw.dataset(ds.uri).count_rows()) == (2, 4)
+        assert tw.LanceDataset.commit(ds.uri, tw.LanceOperation.Restore(1)).version == 3
+
     def test_metadata(self, ds: tw.LanceDataset) -> None:
         wrong: list[Any] = [None, [("a", "b")], {"a": 1}, {1: "a"}]
         for update in (ds.update_config, ds.update_metadata, ds.update_schema_metadata):
