@@ -26,7 +26,7 @@ from tablewright.errors import CorruptTable, InternalError
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import Location, ObjectNotFound, Store
 
-__all__ = ["DataFileReader", "DataFileWriter", "open_reader"]
+__all__ = ["DataFileReader", "DataFileWriter"]
 
 _BATCHES_AHEAD = 4
 
@@ -156,11 +156,6 @@ class DataFileReader:
             if batch is None:
                 return
             yield batch
-
-
-def open_reader(store: Store, path: str, columns: Sequence[str] | None = None) -> DataFileReader:
-    """Open a data file; ``KeyError`` if it has no such columns."""
-    return DataFileReader(store, path, columns)
 
 
 def _open(location: Location, where: str, columns: list[str] | None) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablewright.data.encoder import DataFileReader, DataFileWriter, open_reader
+from tablewright.data.encoder import DataFileReader, DataFileWriter
 from tablewright.errors import CorruptTable, InternalError, InvalidRequest, StorageError, TablewrightError
 from tablewright.storage import Store, open_store
 
@@ -34,7 +34,7 @@ def _write(store: Store, path: str = "data/x.lance", version: str = "2.2") -> tu
 def test_round_trip(store: Store, version: str) -> None:
     rows, size = _write(store, version=version)
     assert (rows, size) == (100, store.head("data/x.lance").size)
-    reader = open_reader(store, "data/x.lance")
+    reader = DataFileReader(store, "data/x.lance")
     assert reader.num_rows == 100 and reader.version == version
     assert reader.schema == BATCH.schema
     assert reader.num_columns == (4 if version == "2.0" else 3)
