@@ -76,6 +76,8 @@ def commit_operation(
             v2_manifest_names=enable_v2_manifest_paths is not False,
             creation=Creation(stable_row_ids=bool(enable_stable_row_ids)),
         )
+        if affected_rows is None and isinstance(operation, Transaction):
+            affected_rows = operation.affected_rows
         affected = None if affected_rows is None else _affected(affected_rows)
         with commit_lock(transaction.read_version + 1) if commit_lock is not None else nullcontext():
             snapshot = commit(world, transaction, base=base, affected=affected, options=options).snapshot

@@ -228,9 +228,14 @@ class LanceOperation:
 
 @dataclass
 class Transaction:
-    """A change and the version that it was made from."""
+    """A change and the version that it was made from.
+
+    ``affected_rows`` are the rows that a Delete or Update touches, as ``execute_uncommitted`` found them: with them it
+    is rebased row by row when it is committed.
+    """
 
     read_version: int
     operation: LanceOperation.BaseOperation
     uuid: str = field(default_factory=lambda: str(uuids.uuid4()))
     transaction_properties: dict[str, str] | None = field(default_factory=dict)
+    affected_rows: Any = field(default=None, repr=False, compare=False)

@@ -8,7 +8,8 @@ back count.
 An :class:`Engine` runs one function over many letters:
 
 1. results come back in the order of the tasks;
-2. the first error stops tasks that have not begun, and is raised with its own type;
+2. the first error stops tasks that have not begun, and is raised with its own type; whoever asked gets the results
+   of the others, to remove what they wrote;
 3. Ctrl-C raises ``KeyboardInterrupt`` at once and stops what can be stopped;
 4. on a terminal, work of more than a second shows its progress.
 """
@@ -32,8 +33,18 @@ class Engine(Protocol):
     def name(self) -> str:
         """``"local"`` or ``"spark"``."""
 
-    def map(self, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "") -> list[R]:
-        """``[function(task) for task in tasks]``, run side by side. ``describe`` labels progress and errors."""
+    def map(
+        self,
+        function: Callable[[T], R],
+        tasks: Sequence[T],
+        *,
+        describe: str = "",
+        discard: Callable[[list[R]], None] | None = None,
+    ) -> list[R]:
+        """``[function(task) for task in tasks]``, run side by side. ``describe`` labels progress and errors.
+
+        If a task fails, ``discard`` gets the results that came home nevertheless, before the error is raised.
+        """
 
     def stream(self, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "") -> Iterator[R]:
         """The results of :meth:`map` one by one, as soon as they and all before them are there."""

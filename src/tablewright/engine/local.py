@@ -77,19 +77,34 @@ class LocalEngine:
     def __repr__(self) -> str:
         return f"LocalEngine(threads={self.threads})"
 
-    def map(self, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "") -> list[R]:
+    def map(
+        self,
+        function: Callable[[T], R],
+        tasks: Sequence[T],
+        *,
+        describe: str = "",
+        discard: Callable[[list[R]], None] | None = None,
+    ) -> list[R]:
         """Results in the order of the tasks. On an error the tasks under way are awaited, then it is raised."""
-        if len(tasks) <= 1 or self.threads == 1:
+        made: list[R] = []
+
+        def kept(task: T) -> Iterator[R]:
+            made.append(function(task))
+            yield made[-1]
+
+        threads = min(len(tasks), self.threads)
+        run = _Flow(kept, tasks, threads=threads, window=len(tasks), depth=1)
+        try:
             with Progress(describe, len(tasks)) as progress:
-                return [_counted(function, task, progress, index) for index, task in enumerate(tasks)]
-        run = _Flow(_alone(function), tasks, threads=min(len(tasks), self.threads), window=len(tasks), depth=1)
-        with Progress(describe, len(tasks)) as progress:
-            run.on_finished = progress.update
-            try:
-                return list(run.items())
-            except Exception:
-                run.join()
-                raise
+                run.on_finished = progress.update
+                if threads > 1:
+                    return list(run.items())
+                return [_counted(function, task, progress, made) for task in tasks]
+        except Exception:
+            run.join()
+            if discard is not None:
+                discard(made)
+            raise
 
     def stream(
         self, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "", readahead: int = 1
@@ -99,10 +114,10 @@ class LocalEngine:
         return _Flow(_alone(function), tasks, threads=threads, window=threads + readahead, depth=1).items()
 
 
-def _counted(function: Callable[[T], R], task: T, progress: Progress, index: int) -> R:
-    result = function(task)
-    progress.update(index + 1)
-    return result
+def _counted(function: Callable[[T], R], task: T, progress: Progress, made: list[R]) -> R:
+    made.append(function(task))
+    progress.update(len(made))
+    return made[-1]
 
 
 def _alone(function: Callable[[T], R]) -> Callable[[T], Iterator[R]]:

@@ -32,13 +32,13 @@ class RetryOptions:
             raise InvalidRequest(f"retry_timeout must be non-negative, got {self.retry_timeout_seconds} s.")
 
 
-def with_retries(world: World, run: Callable[[], T], options: RetryOptions | None = None) -> T:
-    """Call ``run`` until it commits; only a retryable conflict is tried again."""
+def with_retries(world: World, run: Callable[[int], T], options: RetryOptions | None = None) -> T:
+    """Call ``run`` with the number of the attempt (0, 1, …) until it commits; only retryable conflicts try again."""
     options = options or RetryOptions()
     started = world.clock.monotonic()
     for attempt in range(options.conflict_retries + 1):
         try:
-            return run()
+            return run(attempt)
         except CommitConflict as conflict:
             elapsed = world.clock.monotonic() - started
             last = attempt == options.conflict_retries or elapsed >= options.retry_timeout_seconds

@@ -18,7 +18,8 @@ class Losing:
         self.world, self.tries = memory_world(), 0
         self._times, self._retryable, self._seconds = times, retryable, seconds
 
-    def __call__(self) -> str:
+    def __call__(self, attempt: int) -> str:
+        assert attempt == self.tries
         self.tries += 1
         self.world.clock.sleep(self._seconds)
         if self.tries <= self._times:
@@ -62,7 +63,7 @@ def test_what_can_not_be_retried_is_not() -> None:
 
 
 def test_other_errors_pass() -> None:
-    def fails() -> None:
+    def fails(attempt: int) -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError):

@@ -32,9 +32,16 @@ class SparkEngine:
             self._session = embedded_session()
         return self._session
 
-    def map(self, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "") -> list[R]:
+    def map(
+        self,
+        function: Callable[[T], R],
+        tasks: Sequence[T],
+        *,
+        describe: str = "",
+        discard: Callable[[list[R]], None] | None = None,
+    ) -> list[R]:
         """Results in the order of the tasks."""
-        return run_tasks(self.session, function, tasks, describe=describe) if tasks else []
+        return run_tasks(self.session, function, tasks, describe=describe, discard=discard) if tasks else []
 
     def stream(self, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "") -> Iterator[R]:
         """The results one by one. Spark hands them over together, so they have to fit this process's memory."""

@@ -34,15 +34,25 @@ TRACEBACK_CHARACTERS_MAX = 10_000
 
 
 def run_tasks(
-    spark: Any, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "", show: bool | None = None
+    spark: Any,
+    function: Callable[[T], R],
+    tasks: Sequence[T],
+    *,
+    describe: str = "",
+    show: bool | None = None,
+    discard: Callable[[list[R]], None] | None = None,
 ) -> list[R]:
-    """``[function(task) for task in tasks]`` on the workers of ``spark``."""
+    """``[function(task) for task in tasks]`` on the workers of ``spark``.
+
+    If one fails with an error of ours, ``discard`` gets the results of the others.
+    """
     if not tasks:
         return []
     code = dump(function, "task function")
     frame, carried = post(spark, [dump(task, "task") for task in tasks])
     job = frame.mapInArrow(_body(code, carried), ANSWER)
-    rows = answers(spark, job, describe=describe, show=show)
+    on_error = None if discard is None else lambda made: discard([pickle.loads(result) for result in made])
+    rows = answers(spark, job, describe=describe, show=show, on_error=on_error)
     if len(rows) != len(tasks):
         raise InternalError(f"{describe or 'Spark job'}: {len(tasks)} tasks gave {len(rows)} answers.")
     return [pickle.loads(result) for _, _, result in rows]

@@ -124,6 +124,20 @@ class Fragment:
         """The same rows in other files."""
         return replace(self, files=files)
 
+    def with_column_file(self, new: DataFile) -> Fragment:
+        """The same rows with some columns out of a new file.
+
+        Its fields are tombstoned where they were; a file that supplies no field any more is dropped.
+        """
+        replaced = frozenset(new.live_fields)
+        kept = (
+            replace(file, fields=tuple(TOMBSTONE if field_id in replaced else field_id for field_id in file.fields))
+            if replaced.intersection(file.fields)
+            else file
+            for file in self.files
+        )
+        return replace(self, files=(*(file for file in kept if file.live_fields), new))
+
     def with_deletion(self, deletion: DeletionFile | None) -> Fragment:
         """The same rows with another deletion file, or none."""
         return replace(self, deletion=deletion)
