@@ -19,13 +19,17 @@ __all__ = ["AffectedRows"]
 
 @dataclass(frozen=True, slots=True)
 class AffectedRows:
-    """Offsets of touched rows per fragment id.
+    """Offsets of touched rows (deleted, moved or changed in place) per fragment id.
+
+    ``reads`` are the ids of the fields that decided which rows they are and what becomes of them; ``None``: nobody
+    knows, so it may be any.
 
     >>> AffectedRows.of_addresses([3, (7 << 32) | 1, (7 << 32) | 2]).offsets[7]
     FrozenBitMap([1, 2])
     """
 
     offsets: Mapping[int, FrozenBitMap] = field(default_factory=dict)
+    reads: frozenset[int] | None = None
 
     @classmethod
     def of_addresses(
@@ -51,7 +55,12 @@ class AffectedRows:
         merged = dict(self.offsets)
         for fragment, offsets in other.offsets.items():
             merged[fragment] = merged.get(fragment, FrozenBitMap()) | offsets
-        return AffectedRows(merged)
+        reads = None if self.reads is None or other.reads is None else self.reads | other.reads
+        return AffectedRows(merged, reads)
+
+    def of(self, fragment_id: int) -> FrozenBitMap:
+        """The touched rows of one fragment."""
+        return self.offsets.get(fragment_id, FrozenBitMap())
 
     def __len__(self) -> int:
         return sum(len(offsets) for offsets in self.offsets.values())

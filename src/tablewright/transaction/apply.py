@@ -255,40 +255,49 @@ def _delete(manifest: Manifest, operation: Delete) -> Manifest:
 
 
 def _update(manifest: Manifest, operation: Update) -> Manifest:
+    """Rows that moved, columns that changed in place, or both: an update in place may move rows of other fragments."""
     in_place = operation.update_mode == UpdateMode.REWRITE_COLUMNS
     updated_ids = tuple(fragment.id for fragment in operation.updated_fragments)
     touched = _current(manifest, (*updated_ids, *operation.removed_fragment_ids), operation)
-    version = manifest.version + 1
-    alive = {field.id for field in manifest.schema.fields}
-    changed: dict[int, Fragment] = {}
-    for fragment in operation.updated_fragments:
-        if not in_place:
-            changed[fragment.id] = replace(touched[fragment.id], deletion=fragment.deletion)
-            continue
-        lineage = touched[fragment.id]
-        fragment = replace(
-            _without_dead_files(fragment, alive),
-            row_ids=lineage.row_ids,
-            created_at=lineage.created_at,
-            last_updated_at=lineage.last_updated_at,
-        )
-        offsets = operation.updated_fragment_offsets.get(fragment.id)
-        if manifest.stable_row_ids and offsets is not None:
-            fragment = with_updated_rows(fragment, BitMap.deserialize(offsets), version)
-        changed[fragment.id] = fragment
+    changed = {
+        fragment.id: _patched(manifest, operation, touched[fragment.id], fragment)
+        if in_place
+        else replace(touched[fragment.id], deletion=fragment.deletion)
+        for fragment in operation.updated_fragments
+    }
+    kept_rows = {id for id, fragment in changed.items() if fragment.deletion == touched[id].deletion}
     moved_only = [
         position
         for position, fragment in enumerate(operation.new_fragments)
         if moved_rows(fragment) == fragment.physical_rows
     ]
     marked, new = _new_fragments(manifest, operation.new_fragments, tuple(touched.values()))
-    indices = coverage.without_rewritten_columns(marked.indices, operation.fields_modified, updated_ids)
-    if marked.stable_row_ids and not in_place:
+    rewritten = [id for id in updated_ids if not in_place or changed[id].files != touched[id].files]
+    indices = coverage.without_rewritten_columns(marked.indices, operation.fields_modified, rewritten)
+    if marked.stable_row_ids and new:
         indices = coverage.extended_to_moved_rows(
-            indices, operation.fields_for_preserving_frag_bitmap, touched, [new[position] for position in moved_only]
+            indices,
+            operation.fields_for_preserving_frag_bitmap,
+            touched.keys() - kept_rows,
+            [new[position] for position in moved_only],
         )
     fragments = marked.fragments.replaced(changed, operation.removed_fragment_ids).appended(new)
     return replace(marked, fragments=fragments, indices=indices)
+
+
+def _patched(manifest: Manifest, operation: Update, current: Fragment, fragment: Fragment) -> Fragment:
+    """A fragment whose columns changed in place, with its lineage; the rows that changed were updated now."""
+    alive = {field.id for field in manifest.schema.fields}
+    patched = replace(
+        _without_dead_files(fragment, alive),
+        row_ids=current.row_ids,
+        created_at=current.created_at,
+        last_updated_at=current.last_updated_at,
+    )
+    offsets = operation.updated_fragment_offsets.get(fragment.id)
+    if not manifest.stable_row_ids or offsets is None:
+        return patched
+    return with_updated_rows(patched, BitMap.deserialize(offsets), manifest.version + 1)
 
 
 def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:

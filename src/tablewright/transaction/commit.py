@@ -25,17 +25,20 @@ from tablewright.errors import (
     TablewrightError,
     VersionNotFound,
 )
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.envelope import ManifestFile, encode_manifest_file
 from tablewright.format.flags import check_writable
-from tablewright.format.fragment import DeletionFileType
 from tablewright.format.manifest import Manifest
-from tablewright.format.naming import deletion_path, detached_path, manifest_path, transaction_path
-from tablewright.format.transaction import Operation, Overwrite, Restore, Transaction, encode_transaction
+from tablewright.format.naming import detached_path, manifest_path, transaction_file_path, transaction_path
+from tablewright.format.transaction import (
+    Operation,
+    Overwrite,
+    Restore,
+    Transaction,
+    encode_transaction,
+)
 from tablewright.snapshot.files import (
     read_manifest,
     read_transaction,
-    write_deletion_vector,
     write_hint,
     write_transaction,
 )
@@ -45,8 +48,8 @@ from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.apply import Creation, apply
 from tablewright.transaction.committer import Published, publish
 from tablewright.transaction.conflicts import Outcome, judge
-from tablewright.transaction.rebase import past, unite_deletions, with_united_deletions
-from tablewright.transaction.touched import updated_by_id
+from tablewright.transaction.rebase import past
+from tablewright.transaction.rebaser import Rebaser, discard
 from tablewright.world import World
 
 __all__ = ["CommitOptions", "Committed", "commit", "commit_detached"]
@@ -74,10 +77,14 @@ class CommitOptions:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The new version, and how many times we tried."""
+    """The new version, how many times we tried, and which rows we touched after all.
+
+    A row that another writer deleted first is not among ``affected``.
+    """
 
     snapshot: Snapshot
     attempts: int
+    affected: AffectedRows | None = None
 
 
 def commit(
@@ -114,8 +121,7 @@ class _Loop:
         self.attempts = 0
         self.written: list[str] = []
         self.written_transaction = b""
-        self.base: Snapshot | None = None
-        self.asked = transaction.operation
+        self.rebaser: Rebaser | None = None
 
     # -- the two ways in
 
@@ -124,12 +130,12 @@ class _Loop:
             raise TableExists(self.world.store.location.uri)
         created = self._guarded(lambda: self._attempt(None))
         if created is None:
-            self._discard()
+            self._discard(self.written)
             raise TableExists(self.world.store.location.uri)
         return created
 
     def run(self, base: Snapshot) -> Committed:
-        self.base = base
+        self.rebaser = Rebaser(self.world, base, self.transaction, self.affected)
         return self._guarded(lambda: self._until_committed(base))
 
     def _until_committed(self, base: Snapshot) -> Committed:
@@ -153,14 +159,12 @@ class _Loop:
             return seen
         if self.options.max_retries == 0 and isinstance(self.transaction.operation, Overwrite):
             raise self._exhausted(entry.version)
-        to_unite: set[int] = set()
-        their_name = ""
         for version in range(seen.version + 1, entry.version + 1):
             at = entry if version == entry.version else find_version(store, version)
             file, theirs = self._read_version(at, version)
             if theirs.uuid == self.transaction.uuid:
                 assert at is not None
-                return Committed(Snapshot(world=self.world, entry=at, file=file), self.attempts)
+                return self._committed(Snapshot(world=self.world, entry=at, file=file))
             verdict = judge(self.transaction.operation, theirs.operation, has_affected_rows=self.affected is not None)
             if verdict.outcome in (Outcome.RETRY, Outcome.INCOMPATIBLE):
                 raise CommitConflict(
@@ -171,13 +175,12 @@ class _Loop:
                     fragments=verdict.fragments,
                     reason=verdict.reason,
                 )
-            if verdict.outcome == Outcome.REBASE:
-                to_unite.update(verdict.fragments)
-                their_name = _name(theirs.operation)
+            if self.rebaser is not None:
+                self.rebaser.learn(theirs.operation, version)
             self.transaction = replace(self.transaction, operation=past(self.transaction.operation, theirs.operation))
         newest = Snapshot(world=self.world, entry=entry, file=file)
-        if to_unite:
-            self._unite(newest, to_unite, their_name)
+        if self.rebaser is not None:
+            self.transaction = self.rebaser.onto(newest) or self.transaction
         return newest
 
     def _read_version(self, at: VersionEntry | None, version: int) -> tuple[ManifestFile, Transaction]:
@@ -190,38 +193,6 @@ class _Loop:
             reason = f"Dataset version {version} does not have a transaction file, so nobody can tell what it changed"
             raise CommitConflict(ours, "unknown", version, reason=reason)
         return file, theirs
-
-    def _unite(self, newest: Snapshot, fragments: set[int], their_name: str) -> None:
-        assert self.affected is not None
-        self._check_affected(fragments, self.affected)
-        theirs: dict[int, DeletionVector] = {}
-        for id in sorted(fragments):
-            vector = newest.deletion_vector(newest.fragments.by_id(id))
-            theirs[id] = DeletionVector.of(()) if vector is None else vector
-        ours = _name(self.transaction.operation)
-        united = unite_deletions(self.affected, theirs, newest.manifest, ours=ours, their_name=their_name)
-        files = {
-            id: write_deletion_vector(
-                self.world.store, id, vector, newest.version, self.world.ids.u64(), DeletionFileType.BITMAP
-            )
-            for id, vector in united.vectors.items()
-        }
-        self.written += [deletion_path(id, file) for id, file in files.items()]
-        self.transaction = with_united_deletions(self.transaction, files, united.emptied, newest.version)
-
-    def _check_affected(self, fragments: set[int], affected: AffectedRows) -> None:
-        """The rows that a caller says are affected have to be those that its deletion files hide."""
-        assert self.base is not None
-        for id, fragment in updated_by_id(self.asked).items():
-            if id not in fragments:
-                continue
-            before = self.base.deletion_vector(self.base.fragments.by_id(id)) or DeletionVector()
-            hidden = (self.base.deletion_vector(fragment) or DeletionVector()).difference(before)
-            if hidden != DeletionVector.of(affected.offsets.get(id, ())):
-                raise InvalidRequest(
-                    f"affected_rows names {len(affected.offsets.get(id, ()))} rows of fragment {id}, but the operation "
-                    f"hides {len(hidden)} rows there: name exactly the rows that it deletes or moves."
-                )
 
     # -- one try
 
@@ -256,7 +227,15 @@ class _Loop:
         snapshot = Snapshot(
             world=world, entry=entry, file=ManifestFile(manifest=after, transaction_bytes=data, path=path)
         )
-        return Committed(snapshot, self.attempts)
+        return self._committed(snapshot)
+
+    def _committed(self, snapshot: Snapshot) -> Committed:
+        """Done: what earlier attempts wrote and this version does not need goes."""
+        if self.rebaser is None:
+            return Committed(snapshot, self.attempts, self.affected)
+        transaction_file = transaction_file_path(snapshot.manifest.transaction_file or "")
+        self._discard([path for path in self.written if path != transaction_file] + self.rebaser.needless(snapshot))
+        return Committed(snapshot, self.attempts, self.rebaser.affected)
 
     def _restored(self, manifest: Manifest | None) -> Manifest | None:
         operation = self.transaction.operation
@@ -287,15 +266,11 @@ class _Loop:
         except CommitUnknown:
             raise  # it may be visible: what it refers to has to stay
         except TablewrightError:
-            self._discard()
+            self._discard(self.written + ([] if self.rebaser is None else self.rebaser.united))
             raise
 
-    def _discard(self) -> None:
-        for path in self.written:
-            try:
-                self.world.store.delete(path)
-            except TablewrightError:
-                continue  # cleanup finds it later; the conflict is what the caller must hear
+    def _discard(self, paths: list[str]) -> None:
+        discard(self.world.store, paths)
 
 
 def commit_detached(world: World, transaction: Transaction, base: Snapshot) -> Snapshot:

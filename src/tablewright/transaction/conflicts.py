@@ -7,23 +7,27 @@ what the tests walk cell by cell, and what the docs print (:func:`as_markdown`).
 ``.``  fine: nothing to do
 ``R``  retryable: run the whole operation again on the latest version
 ``I``  incompatible: give up
-a…r    a named rule of :data:`RULES`, a pure function of the two operations
+a…y    a named rule of :data:`RULES`, a pure function of the two operations
 ====  =============================================================================
 
-A rule may answer *rebase*: then :mod:`tablewright.transaction.rebase` moves our transaction past theirs. What it
-can't move yet is a :class:`~tablewright.errors.CommitConflict`, never a silent pass. A kind of operation that has
-no row or no column (one we don't know) is always a conflict.
+A rule may answer *rebase*: then :mod:`tablewright.transaction.rebase` moves our transaction past theirs, row by row,
+by what the fragments have become. What it can't move is a :class:`~tablewright.errors.CommitConflict`, never a silent
+pass. Rules about rows say beside their text what comes of it in each :class:`Situation`; :func:`expected` looks it up.
+A kind of operation that has no row or no column (one we don't know) is always a conflict.
 
 Deliberate differences from pylance 14: an index created over a concurrent drop of its column is retried
 (rule ``k``); pylance lets it through and leaves a dangling index. Row-level rebase needs affected rows;
-transactions that carry none behave as in pylance.
+transactions that carry none behave as in pylance. With them, a row deleted twice is no conflict (rule ``a``), and
+columns rewritten in place pass changes of other rows and of other columns (rules ``t`` to ``v``); pylance retries.
+Deletions and new columns pass each other in both directions (rules ``w`` to ``y``), with or without affected rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal, NamedTuple
 
 from tablewright.format.fragment import TOMBSTONE
 from tablewright.format.transaction import (
@@ -50,13 +54,23 @@ from tablewright.transaction.touched import (
     changed_fragments,
     covered_fragments,
     dropped_fields,
-    only_deletions_changed,
     removed_fragments,
     replaced_fields,
-    updated_by_id,
 )
 
-__all__ = ["KINDS", "MATRIX", "RULES", "Outcome", "Verdict", "as_markdown", "judge", "kinds_of"]
+__all__ = [
+    "KINDS",
+    "MATRIX",
+    "RULES",
+    "Outcome",
+    "Rule",
+    "Situation",
+    "Verdict",
+    "as_markdown",
+    "expected",
+    "judge",
+    "kinds_of",
+]
 
 
 class Outcome(IntEnum):
@@ -106,13 +120,13 @@ they keep the nullability of columns, UpdateConfig by what it changes."""
 
 _ROWS = """
 Append            . . . . . . . R . R . . . . I I . . . I
-Delete            . a a c . b R R . . b . . . I I . . . I
-UpdateRows        m a n c . b R R . R b . . . I I . . . R
-UpdateColumns     . c c c . b R R d R b . . . I I . . . R
+Delete            . a s t . b w w . . b . . . I I . . . I
+UpdateRows        m s n t . b R R . R b . . . I I . . . R
+UpdateColumns     . u u v . b x x d R v . . . I I . . . R
 CreateIndex       . . . . e f . . k k g . . . I I . . . R
 Rewrite           . b b b f b R R . . b . . . I I . . . R
-MergeKeep         R R R R . R R R I I R . R R I I . . . I
-MergeNull         R R R R . R R R I I R . R R I I . . . I
+MergeKeep         R y R R . R R R I I R . R R I I . . . I
+MergeNull         R y R R . R R R I I R . R R I I . . . I
 ProjectKeep       . . . . . . R R R R . . . . I I . . . I
 ProjectNull       R . R R . . R R R R R . . . I I . . . I
 DataReplacement   . o b p g b R R q R h . . . I I . . . I
@@ -166,20 +180,32 @@ def _retry_if(fragments: frozenset[int], reason: str) -> Verdict:
     return Verdict(Outcome.RETRY, tuple(sorted(fragments)), reason) if fragments else _FINE
 
 
-def _same_rows(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+def _by_rows(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
     common = changed_fragments(ours) & changed_fragments(theirs)
     if not common:
         return _FINE
     removed = common & (removed_fragments(ours) | removed_fragments(theirs))
     if removed:
         return _retry_if(removed, "one of both removes the whole fragment")
-    mine, other = updated_by_id(ours), updated_by_id(theirs)
-    rewritten = frozenset(id for id in common if not only_deletions_changed(mine[id], other[id]))
-    if rewritten:
-        return _retry_if(rewritten, "data files of the fragment changed")
     if not has_affected_rows:
         return _retry_if(common, "our transaction does not say which rows it touches (affected_rows)")
-    return Verdict(Outcome.REBASE, tuple(sorted(common)), "deletion vectors are united")
+    return Verdict(Outcome.REBASE, tuple(sorted(common)), "rows are compared")
+
+
+def _onto_new_columns(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    if not changed_fragments(ours) & changed_fragments(theirs):
+        return _FINE
+    return Verdict(Outcome.REBASE, (), "their columns and our changes stand side by side")
+
+
+def _other_columns(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, Update) and isinstance(theirs, Merge)
+    gone = dropped_fields(ours.fields_modified, theirs.schema)
+    if gone:
+        return Verdict(Outcome.RETRY, (), f"they dropped field ids {sorted(gone)} that we rewrite")
+    if ours.new_fragments:
+        return Verdict(Outcome.RETRY, (), "they added columns, which the rows that we moved do not have")
+    return _onto_new_columns(ours, theirs, has_affected_rows)
 
 
 def _same_fragments(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
@@ -294,30 +320,65 @@ def _updated_both(ours: Operation, theirs: Operation, has_affected_rows: bool) -
     assert isinstance(ours, Update) and isinstance(theirs, Update)
     if theirs.new_fragments and _keys_may_exist(ours, theirs, has_affected_rows).outcome:
         return _keys_may_exist(ours, theirs, has_affected_rows)
-    return _same_rows(ours, theirs, has_affected_rows)
+    return _by_rows(ours, theirs, has_affected_rows)
 
 
-Rule = Callable[[Operation, Operation, bool], Verdict]
+Situation = Literal["same rows", "other rows", "other fragments", "same column", "column read"]
+"""Where two changes meet: in the same rows, in other rows of one fragment, in other fragments; for columns rewritten in
+place, also in the same column of one fragment, and where ours read, for the same rows, what theirs rewrote."""
 
-RULES: dict[str, tuple[str, Rule]] = {
-    "a": ("disjoint fragments are fine; in a common one deletion vectors are united if ours says its rows", _same_rows),
-    "b": ("retry if they touched a fragment that we change", _same_fragments),
-    "c": ("retry on any common fragment", _same_fragments),
-    "d": ("retry if they dropped a field that we rewrite", _dropped_rewritten_field),
-    "e": ("retry if both create an index of one name", _same_index_name),
-    "f": ("retry if the new index covers rewritten fragments", _index_of_rewritten),
-    "g": ("retry if the replaced column is indexed by the new index", _index_of_replaced),
-    "h": ("retry if both replace the same column of one fragment", _same_column_file),
-    "i": ("incompatible if both change one key", _same_config_keys),
-    "j": ("incompatible if the overwrite sets a key that they changed", _overwritten_config),
-    "k": ("retry if they dropped the indexed column", _dropped_indexed_field),
-    "l": ("incompatible if both add one base path", _same_base),
-    "m": ("retry if ours inserted keys that their new rows may hold", _keys_may_exist),
-    "n": ("as m, then as a", _updated_both),
-    "o": ("incompatible if they removed a fragment whose column we replace", _removed_replaced),
-    "p": ("retry if they rewrote the column that we replace, or removed its fragment", _rewritten_replaced),
-    "q": ("incompatible if they dropped the column that we replace", _dropped_replaced),
-    "r": ("incompatible if both change the metadata of one field", _same_field_metadata),
+
+class Rule(NamedTuple):
+    """A rule in words, as a function of two operations, and what comes of it where rows decide."""
+
+    text: str
+    judge: Callable[[Operation, Operation, bool], Verdict]
+    outcomes: Mapping[Situation, Outcome] = {}
+
+
+_F, _B, _R = Outcome.FINE, Outcome.REBASE, Outcome.RETRY
+
+
+def _rows(same: Outcome, other: Outcome, far: Outcome = _F) -> dict[Situation, Outcome]:
+    return {"same rows": same, "other rows": other, "other fragments": far}
+
+
+RULES: dict[str, Rule] = {
+    "a": Rule("deletion vectors are united, also where both delete one row", _by_rows, _rows(_B, _B)),
+    "b": Rule("retry if they touched a fragment that we change", _same_fragments),
+    "d": Rule("retry if they dropped a field that we rewrite", _dropped_rewritten_field),
+    "e": Rule("retry if both create an index of one name", _same_index_name),
+    "f": Rule("retry if the new index covers rewritten fragments", _index_of_rewritten),
+    "g": Rule("retry if the replaced column is indexed by the new index", _index_of_replaced),
+    "h": Rule("retry if both replace the same column of one fragment", _same_column_file),
+    "i": Rule("incompatible if both change one key", _same_config_keys),
+    "j": Rule("incompatible if the overwrite sets a key that they changed", _overwritten_config),
+    "k": Rule("retry if they dropped the indexed column", _dropped_indexed_field),
+    "l": Rule("incompatible if both add one base path", _same_base),
+    "m": Rule("retry if ours inserted keys that their new rows may hold", _keys_may_exist, _rows(_F, _F)),
+    "n": Rule("as m, then as s", _updated_both, _rows(_R, _B)),
+    "o": Rule("incompatible if they removed a fragment whose column we replace", _removed_replaced),
+    "p": Rule("retry if they rewrote the column that we replace, or removed its fragment", _rewritten_replaced),
+    "q": Rule("incompatible if they dropped the column that we replace", _dropped_replaced),
+    "r": Rule("incompatible if both change the metadata of one field", _same_field_metadata),
+    "s": Rule("as a, but retry if both touch one row", _by_rows, _rows(_R, _B)),
+    "t": Rule(
+        "rows are hidden beside the columns that they rewrote; retry if both touch one row", _by_rows, _rows(_R, _B)
+    ),
+    "u": Rule("our columns join the rows that they left; retry if both touch one row", _by_rows, _rows(_R, _B)),
+    "v": Rule(
+        "columns are rewritten side by side; retry if both rewrite one column of a fragment, or if they rewrote what "
+        "our change of the same rows was made from",
+        _by_rows,
+        _rows(_B, _B) | {"same column": _R, "column read": _R},
+    ),
+    "w": Rule("rows are hidden beside the columns that they added", _onto_new_columns, _rows(_B, _B, _B)),
+    "x": Rule(
+        "columns are rewritten beside those that they added; retry if they dropped ours",
+        _other_columns,
+        _rows(_B, _B, _B),
+    ),
+    "y": Rule("new columns join the rows that they left", _onto_new_columns, _rows(_B, _B, _B)),
 }
 
 
@@ -330,7 +391,7 @@ def _judge_cell(cell: str, ours: Operation, theirs: Operation, has_affected_rows
         case "I":
             return Verdict(Outcome.INCOMPATIBLE)
         case _:
-            return RULES[cell][1](ours, theirs, has_affected_rows)
+            return RULES[cell].judge(ours, theirs, has_affected_rows)
 
 
 def judge(ours: Operation, theirs: Operation, *, has_affected_rows: bool = False) -> Verdict:
@@ -347,9 +408,24 @@ def judge(ours: Operation, theirs: Operation, *, has_affected_rows: bool = False
     return max(verdicts, key=lambda verdict: verdict.outcome)
 
 
+def expected(ours: str, theirs: str, situation: Situation) -> Outcome:
+    """What the table says about two kinds of operation, ours with affected rows, that meet in a situation.
+
+    >>> expected("Delete", "UpdateRows", "other rows").name
+    'REBASE'
+    """
+    cell = MATRIX[ours][theirs]
+    plain = {".": Outcome.FINE, "R": Outcome.RETRY, "I": Outcome.INCOMPATIBLE}
+    return plain[cell] if cell in plain else RULES[cell].outcomes[situation]
+
+
+def _in_words(outcomes: Mapping[Situation, Outcome]) -> str:
+    return f" ({', '.join(f'{where}: {o.name.lower()}' for where, o in outcomes.items())})" if outcomes else ""
+
+
 def as_markdown() -> str:
     """The matrix and its rules as the docs print them."""
     head = f"| ours \\ theirs | {' | '.join(KINDS)} |\n|{'---|' * (len(KINDS) + 1)}\n"
     rows = "".join(f"| {row} | {' | '.join(MATRIX[row][kind] for kind in KINDS)} |\n" for row in MATRIX)
-    rules = "".join(f"- **{letter}**: {text}\n" for letter, (text, _) in RULES.items())
+    rules = "".join(f"- **{letter}**: {rule.text}{_in_words(rule.outcomes)}\n" for letter, rule in RULES.items())
     return f"{head}{rows}\n{rules}"

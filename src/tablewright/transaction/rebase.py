@@ -1,14 +1,17 @@
-"""Our transaction moved past theirs: metadata work only (fact sheet §6.2).
+"""Our transaction moved past theirs: metadata work only (fact sheet §6.2, design §3).
 
-Filled in so far:
+*Deletes and updates.* For every fragment of ours that is not what it was (:mod:`.drift`), whoever changed it:
+
+1. :func:`clash` says whether both changed the same rows, or columns that the other one depends on. Then the operation
+   has to run again.
+2. Otherwise :func:`moved_onto` makes our change again on the fragment's newest state: our column files join its files,
+   our deletions are united with its deletions. No row left: the fragment goes. Nothing left to do: it stays as it is.
+
+The commit loop loads the deletion vectors for this and writes the united ones.
+
+*Merge* (new columns) past deletions: the new files join the newest state of every fragment.
 
 *An index past rewritten columns*: fragments whose indexed column was rewritten meanwhile leave its coverage.
-
-*Uniting deletion vectors*: for every fragment that both changed,
-
-1. the commit loop loads *their* newest deletion vector (this module says for which fragments);
-2. a row that both touched is a true conflict: the operation must run again;
-3. the union becomes the fragment's new vector, or removes the fragment when no live row is left.
 """
 
 from __future__ import annotations
@@ -16,16 +19,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tablewright.errors import CommitConflict, InternalError
+from pyroaring import FrozenBitMap
+
 from tablewright.format.deletion_vector import DeletionVector
-from tablewright.format.fragment import DeletionFile
-from tablewright.format.manifest import Manifest
-from tablewright.format.transaction import CreateIndex, Delete, Operation, Transaction, Update
+from tablewright.format.fragment import DataFile, DeletionFile, Fragment, FragmentList
+from tablewright.format.transaction import CreateIndex, Delete, Merge, Operation, Update
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.coverage import without_rewritten_columns
+from tablewright.transaction.drift import Drift, Meanwhile, drifts
 from tablewright.transaction.touched import changed_fragments
 
-__all__ = ["United", "past", "unite_deletions", "with_united_deletions"]
+__all__ = ["Moved", "Vectors", "clash", "merged_onto", "moved_onto", "past", "with_moved"]
+
+_OFFSETS_SHOWN = 5
 
 
 def past(operation: Operation, theirs: Operation) -> Operation:
@@ -38,56 +44,140 @@ def past(operation: Operation, theirs: Operation) -> Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class United:
-    """New deletion vectors to write, per fragment, and fragments that have no live row left."""
+class Vectors:
+    """The deleted rows of a fragment: when we read it, as we leave it, and now."""
 
-    vectors: Mapping[int, DeletionVector]
-    emptied: frozenset[int]
+    base: DeletionVector
+    ours: DeletionVector
+    newest: DeletionVector
 
+    @property
+    def mine(self) -> FrozenBitMap:
+        """Rows that we hide."""
+        return self.ours.bitmap - self.base.bitmap
 
-def unite_deletions(
-    affected: AffectedRows, theirs: Mapping[int, DeletionVector], manifest: Manifest, *, ours: str, their_name: str
-) -> United:
-    """Unite our affected rows with the deletion vectors that the newest manifest has."""
-    vectors: dict[int, DeletionVector] = {}
-    emptied: set[int] = set()
-    for fragment, vector in theirs.items():
-        mine = DeletionVector.of(affected.offsets.get(fragment, ()))
-        both = mine.intersection(vector)
-        if len(both):
-            shown = [int(offset) for offset in both.to_numpy()[:5]]
-            raise CommitConflict(
-                ours,
-                their_name,
-                manifest.version,
-                fragments=(fragment,),
-                reason=f"both modified {len(both)} rows of fragment {fragment}, at offsets {shown} and on",
-            )
-        union = mine.union(vector)
-        if len(union) == manifest.fragments.by_id(fragment).physical_rows:
-            emptied.add(fragment)
-        else:
-            vectors[fragment] = union
-    return United(vectors, frozenset(emptied))
+    @property
+    def theirs(self) -> FrozenBitMap:
+        """Rows that others hid meanwhile."""
+        return self.newest.bitmap - self.base.bitmap
 
 
-def with_united_deletions(
-    transaction: Transaction, files: Mapping[int, DeletionFile], emptied: frozenset[int], read_version: int
-) -> Transaction:
-    """The transaction with the united deletion files in place, as read from ``read_version``."""
-    operation = transaction.operation
-    if not isinstance(operation, Delete | Update):
-        raise InternalError(f"{type(operation).__name__} has no deletion vectors to unite.")
-    updated = tuple(
-        replace(fragment, deletion=files.get(fragment.id, fragment.deletion))
-        for fragment in operation.updated_fragments
-        if fragment.id not in emptied
-    )
-    rebased: Delete | Update
+def _new_files(ours: Fragment, before: Fragment) -> tuple[DataFile, ...]:
+    known = {(file.base_id, file.path) for file in before.files}
+    return tuple(file for file in ours.files if (file.base_id, file.path) not in known)
+
+
+def clash(
+    operation: Delete | Update,
+    ours: Fragment | None,
+    drift: Drift,
+    vectors: Vectors,
+    affected: AffectedRows | None,
+    meanwhile: Meanwhile,
+) -> str | None:
+    """Why our change of a fragment (``None``: its removal) can't be made again on what it has become, or ``None``."""
+    if drift.after is None:
+        return "they removed the whole fragment"
+    rewritten = drift.rewritten
+    if drift.added and isinstance(operation, Update) and (ours is None or vectors.mine):
+        return "they added columns, which the rows that we moved do not have"
+    if not (vectors.theirs or rewritten):
+        return None
+    if ours is None:
+        return "we remove the whole fragment, and they changed it"
+    if affected is None:
+        return "our transaction does not say which rows it touches (affected_rows)"
+    touched = affected.of(ours.id)
+    both = touched & vectors.theirs
+    if both and not (isinstance(operation, Delete) and ours.id not in meanwhile.moved):
+        return _same_rows(both)
+    written = frozenset(id for file in _new_files(ours, drift.before) for id in file.live_fields)
+    if written & rewritten:
+        return f"both rewrote the columns of fields {sorted(written & rewritten)}"
+    keeps_row = isinstance(operation, Update) and not vectors.mine
+    if rewritten and not (keeps_row and affected.reads is not None and affected.reads.isdisjoint(rewritten)):
+        patched = meanwhile.patched.get(ours.id)
+        if patched is None:
+            return f"they rewrote the columns of fields {sorted(rewritten)} without saying in which rows"
+        if patched & touched:
+            return _same_rows(patched & touched)
+    return None
+
+
+def _same_rows(both: FrozenBitMap) -> str:
+    return f"both modified {len(both)} rows, at offsets {list(both[:_OFFSETS_SHOWN])}"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Our change of one fragment on its newest state.
+
+    ``fragment`` is ``None`` if nothing of ours is left to do there; ``deletions`` are those to write for it, ``None``
+    if its deletion file stays; ``emptied`` means that no row is left; ``touched`` are the rows that are still ours.
+    """
+
+    fragment: Fragment | None
+    deletions: DeletionVector | None
+    emptied: bool
+    touched: FrozenBitMap
+
+
+def moved_onto(ours: Fragment, drift: Drift, vectors: Vectors, touched: FrozenBitMap) -> Moved:
+    """Make our change again on what the fragment has become; nothing clashes."""
+    assert drift.after is not None
+    fragment, files = drift.after, _new_files(ours, drift.before)
+    for file in files:
+        fragment = fragment.with_column_file(file)
+    left = vectors.mine - vectors.newest.bitmap
+    union = DeletionVector(vectors.newest.bitmap | left) if left else None
+    emptied = union is not None and len(union) == fragment.physical_rows
+    touched = touched - vectors.theirs
+    return Moved(fragment if files or left else None, None if emptied else union, emptied, touched)
+
+
+def with_moved(
+    operation: Delete | Update, moved: Mapping[int, Moved], files: Mapping[int, DeletionFile]
+) -> Delete | Update:
+    """The operation with its fragments as they have to be. ``files`` are the united deletion files."""
+    updated: list[Fragment] = []
+    for fragment in operation.updated_fragments:
+        change = moved.get(fragment.id)
+        if change is None:
+            updated.append(fragment)
+        elif change.fragment is not None and not change.emptied:
+            deletion = files.get(fragment.id, change.fragment.deletion)
+            updated.append(replace(change.fragment, deletion=deletion))
+    emptied = sorted(id for id, change in moved.items() if change.emptied)
     if isinstance(operation, Delete):
-        deleted = (*operation.deleted_fragment_ids, *sorted(emptied))
-        rebased = replace(operation, updated_fragments=updated, deleted_fragment_ids=deleted)
-    else:
-        removed = (*operation.removed_fragment_ids, *sorted(emptied))
-        rebased = replace(operation, updated_fragments=updated, removed_fragment_ids=removed)
-    return replace(transaction, operation=rebased, read_version=read_version)
+        gone = (*operation.deleted_fragment_ids, *emptied)
+        return replace(operation, updated_fragments=tuple(updated), deleted_fragment_ids=gone)
+    offsets = {
+        id: moved[id].touched.serialize() if id in moved else data
+        for id, data in operation.updated_fragment_offsets.items()
+        if id not in emptied
+    }
+    removed = (*operation.removed_fragment_ids, *emptied)
+    return replace(
+        operation, updated_fragments=tuple(updated), removed_fragment_ids=removed, updated_fragment_offsets=offsets
+    )
+
+
+def merged_onto(operation: Merge, base: FragmentList, newest: FragmentList) -> Merge | str:
+    """The new columns of a merge on the newest fragments, or why that can't be: values of some rows are missing."""
+    ours = {fragment.id: fragment for fragment in operation.fragments}
+    unknown = [id for id in newest.ids.tolist() if id not in ours or not base.has(id)]
+    if unknown:
+        return f"fragments {unknown[:_OFFSETS_SHOWN]} came meanwhile, and have no values for the new columns"
+    changed = drifts((id for id in ours if newest.has(id)), base, newest)
+    for id, drift in changed.items():
+        if drift.rewritten or drift.added:
+            return f"columns of fragment {id} were rewritten meanwhile"
+    fragments: list[Fragment] = []
+    for fragment in newest:
+        mine = ours[fragment.id]
+        if fragment.id in changed:
+            for file in _new_files(mine, changed[fragment.id].before):
+                fragment = fragment.with_column_file(file)
+            mine = fragment
+        fragments.append(mine)
+    return replace(operation, fragments=tuple(fragments))

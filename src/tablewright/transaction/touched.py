@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pyroaring import FrozenBitMap
+
 from tablewright.format.fragment import TOMBSTONE, Fragment
 from tablewright.format.index import IndexMetadata
 from tablewright.format.schema import Schema
@@ -16,6 +18,7 @@ from tablewright.format.transaction import (
     Rewrite,
     Update,
     UpdateConfig,
+    UpdateMode,
 )
 
 __all__ = [
@@ -23,7 +26,7 @@ __all__ = [
     "changed_fragments",
     "covered_fragments",
     "dropped_fields",
-    "only_deletions_changed",
+    "patched_offsets",
     "removed_fragments",
     "replaced_fields",
     "updated_by_id",
@@ -67,9 +70,16 @@ def changed_fragments(operation: Operation) -> frozenset[int]:
             return removed_fragments(operation) | frozenset(updated_by_id(operation))
 
 
-def only_deletions_changed(ours: Fragment, theirs: Fragment) -> bool:
-    """True if two states of one fragment list the same data files, so that they differ in deletions at most."""
-    return ours.files == theirs.files
+def patched_offsets(operation: Operation) -> dict[int, FrozenBitMap | None]:
+    """Rows whose columns this operation changed in place, per fragment; ``None`` if it does not say which."""
+    match operation:
+        case DataReplacement():
+            return dict.fromkeys(changed_fragments(operation))
+        case Update() if operation.update_mode == UpdateMode.REWRITE_COLUMNS:
+            known = operation.updated_fragment_offsets
+            return {id: FrozenBitMap.deserialize(known[id]) if id in known else None for id in updated_by_id(operation)}
+        case _:
+            return {}
 
 
 def replaced_fields(operation: DataReplacement) -> dict[int, frozenset[int]]:

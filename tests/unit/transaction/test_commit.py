@@ -14,7 +14,7 @@ from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.envelope import decode_manifest_file, encode_manifest_file
 from tablewright.format.fragment import DataFile, DeletionFileType, Fragment
 from tablewright.format.index import IndexMetadata
-from tablewright.format.naming import manifest_path
+from tablewright.format.naming import deletion_path, manifest_path
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import (
     Append,
@@ -80,6 +80,10 @@ def append(name: str = "y") -> Append:
 
 def numbers(world: World) -> list[int]:
     return [entry.version for entry in list_versions(world.store)]
+
+
+def deletion_files(snapshot: Snapshot) -> list[str]:
+    return [deletion_path(f.id, f.deletion) for f in snapshot.fragments if f.deletion is not None]
 
 
 def files(world: World, directory: str) -> list[str]:
@@ -286,9 +290,25 @@ class TestUnitingDeletions:
         after = self.both(world, {0, 1}, {2}, rows=3)
         assert len(after.fragments) == 0
 
-    def test_a_common_row_is_a_true_conflict(self, world: World) -> None:
-        with pytest.raises(CommitConflict, match="both modified 1 rows"):
-            self.both(world, {1, 2}, {2, 5})
+    def test_a_row_deleted_twice_is_no_conflict_and_counts_once(self, world: World) -> None:
+        base = create(world, fragment())
+        one, _ = self.deleting(world, base, {1, 2})
+        two, affected = self.deleting(world, base, {2, 5})
+        commit(world, one, base=base)
+        committed = commit(world, two, base=base, affected=affected)
+        vector = committed.snapshot.deletion_vector(committed.snapshot.fragments[0])
+        assert vector is not None
+        assert list(vector.to_numpy()) == [1, 2, 5]
+        assert committed.affected is not None
+        assert committed.affected.offsets == {0: FrozenBitMap([5])}
+
+    def test_files_that_a_rebase_made_needless_are_gone(self, world: World) -> None:
+        after = self.both(world, {1}, {5})
+        for extra in (open_snapshot(world, 2), after):
+            used = {f"_deletions/{name.rsplit('/', 1)[-1]}" for name in deletion_files(extra)}
+            assert used <= set(files(world, "_deletions"))
+        assert len(files(world, "_deletions")) == 2
+        assert len(files(world, "_transactions")) == 3
 
     def test_without_affected_rows_a_common_fragment_conflicts(self, world: World) -> None:
         base = create(world, fragment())

@@ -39,7 +39,7 @@ from tablewright.format.transaction import (
     UpdateMemWalState,
     UpdateMode,
 )
-from tablewright.transaction.conflicts import KINDS, MATRIX, RULES, Outcome, as_markdown, judge, kinds_of
+from tablewright.transaction.conflicts import KINDS, MATRIX, RULES, Outcome, as_markdown, expected, judge, kinds_of
 
 SCHEMA = Schema.from_arrow(pa.schema({"a": pa.int64(), "b": pa.int64()}))
 FILE = DataFile(
@@ -95,7 +95,11 @@ SAMPLES: dict[str, Operation] = {
     "UpdateMemWalState": UpdateMemWalState(),
 }
 # What each rule says about the samples above, which all touch fragment 1, key k, column 0 and so on.
-ON_SAMPLES = dict.fromkeys("abcefgh", Outcome.RETRY) | {"d": Outcome.FINE, "k": Outcome.FINE, "m": Outcome.FINE}
+ON_SAMPLES = (
+    dict.fromkeys("abefghstuv", Outcome.RETRY)
+    | dict.fromkeys("wxy", Outcome.REBASE)
+    | {"d": Outcome.FINE, "k": Outcome.FINE, "m": Outcome.FINE}
+)
 ON_SAMPLES |= {"o": Outcome.FINE, "p": Outcome.FINE, "q": Outcome.FINE, "r": Outcome.INCOMPATIBLE}
 ON_SAMPLES |= {"i": Outcome.INCOMPATIBLE, "j": Outcome.INCOMPATIBLE, "l": Outcome.INCOMPATIBLE, "n": Outcome.RETRY}
 PLAIN = {".": Outcome.FINE, "R": Outcome.RETRY, "I": Outcome.INCOMPATIBLE}
@@ -136,11 +140,15 @@ class TestRules:
         for ours, theirs in ((removes, SAMPLES["Delete"]), (SAMPLES["UpdateRows"], removes)):
             assert judge(ours, theirs, has_affected_rows=True).outcome == Outcome.RETRY
 
-    def test_a_changed_data_files_are_retried(self) -> None:
-        rewritten = Delete(
-            updated_fragments=(fragment(1, 7, replace(FILE, path="y.lance")),), deleted_fragment_ids=(), predicate=""
-        )
-        assert judge(SAMPLES["Delete"], rewritten, has_affected_rows=True).outcome == Outcome.RETRY
+    def test_x_rows_that_move_lack_columns_that_were_added(self) -> None:
+        update = SAMPLES["UpdateColumns"]
+        assert isinstance(update, Update)
+        mixed = replace(update, new_fragments=(fragment(0),))
+        assert judge(mixed, SAMPLES["MergeKeep"], has_affected_rows=True).outcome == Outcome.RETRY
+
+    def test_x_a_cast_column_that_we_rewrite_is_retried(self) -> None:
+        cast = Merge(fragments=(fragment(1),), schema=SCHEMA.project_ids([0]))
+        assert judge(SAMPLES["UpdateColumns"], cast, has_affected_rows=True).outcome == Outcome.RETRY
 
     def test_b_rewrite_of_other_fragments_is_fine(self) -> None:
         other = Rewrite(groups=(RewriteGroup(old_fragments=(fragment(2),), new_fragments=(fragment(9),)),))
@@ -216,6 +224,17 @@ class TestRules:
         assert kinds_of(both) == ("SchemaMetadata", "Config")
         assert judge(both, SAMPLES["Overwrite"]).outcome == Outcome.INCOMPATIBLE
         assert judge(both, SAMPLES["Config"]).outcome == Outcome.FINE
+
+
+@pytest.mark.parametrize("ours", ["Append", "Delete", "UpdateRows", "UpdateColumns", "MergeKeep", "MergeNull"])
+@pytest.mark.parametrize("theirs", ["Append", "Delete", "UpdateRows", "UpdateColumns", "MergeKeep", "MergeNull"])
+def test_every_pair_of_row_changes_says_what_comes_of_it(ours: str, theirs: str) -> None:
+    far = expected(ours, theirs, "other fragments")
+    near = expected(ours, theirs, "other rows")
+    same = expected(ours, theirs, "same rows")
+    assert far <= near <= same, "the closer they meet, the worse"
+    if "Merge" not in ours + theirs:
+        assert far == Outcome.FINE
 
 
 def test_the_docs_print_the_same_table() -> None:

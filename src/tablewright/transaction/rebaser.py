@@ -1,0 +1,137 @@
+"""The effects of a rebase: deletion vectors are loaded, united ones written, needless files removed.
+
+What becomes of our change is decided by the pure functions of :mod:`.rebase`. Every rebase starts from what was asked
+for and the version it was made from, so that a commit that loses several races does not pile one upon another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from pyroaring import FrozenBitMap
+
+from tablewright.errors import CommitConflict, InvalidRequest, TablewrightError
+from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment
+from tablewright.format.naming import deletion_path
+from tablewright.format.transaction import Delete, Merge, Operation, Transaction, Update
+from tablewright.snapshot.files import write_deletion_vector
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.storage.base import Store
+from tablewright.transaction.affected import AffectedRows
+from tablewright.transaction.drift import Drift, Meanwhile, drifts
+from tablewright.transaction.rebase import Moved, Vectors, clash, merged_onto, moved_onto, with_moved
+from tablewright.transaction.touched import changed_fragments, updated_by_id
+from tablewright.world import World
+
+__all__ = ["Rebaser", "discard"]
+
+
+def discard(store: Store, paths: Iterable[str]) -> None:
+    """Remove files that nobody needs. One that can't be removed now is found by cleanup later."""
+    for path in paths:
+        try:
+            store.delete(path)
+        except TablewrightError:
+            continue
+
+
+class Rebaser:
+    """One transaction on its way past other ones. ``united`` are the deletion files that it wrote last."""
+
+    def __init__(self, world: World, base: Snapshot, asked: Transaction, affected: AffectedRows | None) -> None:
+        self._world, self._base, self._asked, self._given = world, base, asked, affected
+        self._meanwhile = Meanwhile()
+        self._ours = changed_fragments(asked.operation)
+        self._blamed = ("unknown", 0)
+        self.affected = affected
+        self.united: list[str] = []
+
+    def learn(self, theirs: Operation, version: int) -> None:
+        """One more transaction came in between."""
+        self._meanwhile = self._meanwhile.then(theirs)
+        if not self._blamed[1] or not self._ours.isdisjoint(changed_fragments(theirs)):
+            self._blamed = type(theirs).__name__, version
+
+    def onto(self, newest: Snapshot) -> Transaction | None:
+        """What was asked for, as it has to be after all that came in between; ``None`` if it stays as it is."""
+        match self._asked.operation:
+            case Delete() | Update() as operation:
+                changed = drifts(self._ours, self._base.fragments, newest.fragments)
+                return self._rows_onto(operation, newest, changed) if changed else None
+            case Merge() as operation:
+                merged = merged_onto(operation, self._base.fragments, newest.fragments)
+                if isinstance(merged, str):
+                    raise self._conflict(merged)
+                return None if merged == operation else self._as_of(newest, merged)
+            case _:
+                return None
+
+    def needless(self, made: Snapshot) -> list[str]:
+        """Deletion files that were written for this transaction, and that the version it made does not use."""
+        asked = updated_by_id(self._asked.operation)
+        written = {
+            deletion_path(id, fragment.deletion)
+            for id, fragment in asked.items()
+            if fragment.deletion is not None and fragment.deletion != self._base.fragments.by_id(id).deletion
+        }
+        kept = (made.fragments.by_id(id) for id in asked if made.fragments.has(id))
+        used = {deletion_path(fragment.id, fragment.deletion) for fragment in kept if fragment.deletion is not None}
+        return sorted(written.union(self.united) - used)
+
+    def _as_of(self, newest: Snapshot, operation: Operation) -> Transaction:
+        return replace(self._asked, operation=operation, read_version=newest.version)
+
+    def _rows_onto(self, operation: Delete | Update, newest: Snapshot, changed: Mapping[int, Drift]) -> Transaction:
+        ours = updated_by_id(operation)
+        moved: dict[int, Moved] = {}
+        for id, drift in changed.items():
+            vectors = self._vectors(ours.get(id), drift, newest)
+            reason = clash(operation, ours.get(id), drift, vectors, self._given, self._meanwhile)
+            if reason is not None:
+                raise self._conflict(reason, id)
+            if id in ours:
+                moved[id] = moved_onto(ours[id], drift, vectors, self._touched(ours[id], drift, vectors))
+        rebased = with_moved(operation, moved, self._write(moved, newest.version))
+        if self._given is not None:
+            offsets = {**self._given.offsets, **{id: change.touched for id, change in moved.items()}}
+            self.affected = replace(self._given, offsets={id: rows for id, rows in offsets.items() if rows})
+        return self._as_of(newest, rebased)
+
+    def _vectors(self, ours: Fragment | None, drift: Drift, newest: Snapshot) -> Vectors:
+        none = DeletionVector()
+        base = self._base.deletion_vector(drift.before) or none
+        mine = base if ours is None else self._base.deletion_vector(ours) or none
+        return Vectors(base, mine, none if drift.after is None else newest.deletion_vector(drift.after) or none)
+
+    def _touched(self, ours: Fragment, drift: Drift, vectors: Vectors) -> FrozenBitMap:
+        """The affected rows of a fragment, which have to be those that our files hide or change."""
+        if self._given is None:
+            return FrozenBitMap()
+        touched = self._given.of(ours.id)
+        in_place = ours.files != drift.before.files
+        if vectors.mine <= touched if in_place else vectors.mine == touched:
+            return touched
+        raise InvalidRequest(
+            f"affected_rows names {len(touched)} rows of fragment {ours.id}, but the operation hides "
+            f"{len(vectors.mine)} rows there: name exactly the rows that it deletes, moves or changes."
+        )
+
+    def _write(self, moved: Mapping[int, Moved], version: int) -> dict[int, DeletionFile]:
+        """United deletion files; those of an earlier rebase go."""
+        discard(self._world.store, self.united)
+        self.united = []
+        files: dict[int, DeletionFile] = {}
+        for id, change in moved.items():
+            if change.deletions is not None:
+                file = write_deletion_vector(
+                    self._world.store, id, change.deletions, version, self._world.ids.u64(), DeletionFileType.BITMAP
+                )
+                files[id] = file
+                self.united.append(deletion_path(id, file))
+        return files
+
+    def _conflict(self, reason: str, *fragments: int) -> CommitConflict:
+        name, version = self._blamed
+        return CommitConflict(type(self._asked.operation).__name__, name, version, fragments=fragments, reason=reason)
