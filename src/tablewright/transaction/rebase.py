@@ -113,26 +113,27 @@ class Moved:
     """Our change of one fragment on its newest state.
 
     ``fragment`` is ``None`` if nothing of ours is left to do there; ``deletions`` are those to write for it, ``None``
-    if its deletion file stays; ``emptied`` means that no row is left; ``touched`` are the rows that are still ours.
+    if its deletion file stays; ``emptied`` means that no row is left; ``gone`` are rows that others hid meanwhile.
     """
 
     fragment: Fragment | None
     deletions: DeletionVector | None
     emptied: bool
-    touched: FrozenBitMap
+    gone: FrozenBitMap
 
 
-def moved_onto(ours: Fragment, drift: Drift, vectors: Vectors, touched: FrozenBitMap) -> Moved:
+def moved_onto(ours: Fragment, drift: Drift, vectors: Vectors) -> Moved:
     """Make our change again on what the fragment has become; nothing clashes."""
     assert drift.after is not None
     fragment, files = drift.after, _new_files(ours, drift.before)
     for file in files:
         fragment = fragment.with_column_file(file)
     left = vectors.mine - vectors.newest.bitmap
+    if not vectors.theirs:  # our own deletion file says it all
+        return Moved(replace(fragment, deletion=ours.deletion) if files or left else None, None, False, vectors.theirs)
     union = DeletionVector(vectors.newest.bitmap | left) if left else None
     emptied = union is not None and len(union) == fragment.physical_rows
-    touched = touched - vectors.theirs
-    return Moved(fragment if files or left else None, None if emptied else union, emptied, touched)
+    return Moved(fragment if files or left else None, None if emptied else union, emptied, vectors.theirs)
 
 
 def with_moved(
@@ -152,7 +153,7 @@ def with_moved(
         gone = (*operation.deleted_fragment_ids, *emptied)
         return replace(operation, updated_fragments=tuple(updated), deleted_fragment_ids=gone)
     offsets = {
-        id: moved[id].touched.serialize() if id in moved else data
+        id: (FrozenBitMap.deserialize(data) - moved[id].gone).serialize() if id in moved else data
         for id, data in operation.updated_fragment_offsets.items()
         if id not in emptied
     }

@@ -92,11 +92,13 @@ class Rebaser:
             if reason is not None:
                 raise self._conflict(reason, id)
             if id in ours:
-                moved[id] = moved_onto(ours[id], drift, vectors, self._touched(ours[id], drift, vectors))
+                self._check_affected(ours[id], drift, vectors)
+                moved[id] = moved_onto(ours[id], drift, vectors)
         rebased = with_moved(operation, moved, self._write(moved, newest.version))
         if self._given is not None:
-            offsets = {**self._given.offsets, **{id: change.touched for id, change in moved.items()}}
-            self.affected = replace(self._given, offsets={id: rows for id, rows in offsets.items() if rows})
+            gone = {id: change.gone for id, change in moved.items()}
+            left = {id: rows - gone.get(id, FrozenBitMap()) for id, rows in self._given.offsets.items()}
+            self.affected = replace(self._given, offsets={id: rows for id, rows in left.items() if rows})
         return self._as_of(newest, rebased)
 
     def _vectors(self, ours: Fragment | None, drift: Drift, newest: Snapshot) -> Vectors:
@@ -105,18 +107,17 @@ class Rebaser:
         mine = base if ours is None else self._base.deletion_vector(ours) or none
         return Vectors(base, mine, none if drift.after is None else newest.deletion_vector(drift.after) or none)
 
-    def _touched(self, ours: Fragment, drift: Drift, vectors: Vectors) -> FrozenBitMap:
-        """The affected rows of a fragment, which have to be those that our files hide or change."""
+    def _check_affected(self, ours: Fragment, drift: Drift, vectors: Vectors) -> None:
+        """The rows that a caller says are affected have to be those that our files hide or change."""
         if self._given is None:
-            return FrozenBitMap()
+            return
         touched = self._given.of(ours.id)
         in_place = ours.files != drift.before.files
-        if vectors.mine <= touched if in_place else vectors.mine == touched:
-            return touched
-        raise InvalidRequest(
-            f"affected_rows names {len(touched)} rows of fragment {ours.id}, but the operation hides "
-            f"{len(vectors.mine)} rows there: name exactly the rows that it deletes, moves or changes."
-        )
+        if not (vectors.mine <= touched if in_place else vectors.mine == touched):
+            raise InvalidRequest(
+                f"affected_rows names {len(touched)} rows of fragment {ours.id}, but the operation hides "
+                f"{len(vectors.mine)} rows there: name exactly the rows that it deletes, moves or changes."
+            )
 
     def _write(self, moved: Mapping[int, Moved], version: int) -> dict[int, DeletionFile]:
         """United deletion files; those of an earlier rebase go."""
