@@ -234,6 +234,27 @@ def test_update_columns_tombstones_and_patches_lineage() -> None:
     assert covered(after) == {"a": {0}, "b": set()}
 
 
+def test_an_update_may_move_rows_of_one_fragment_and_rewrite_columns_of_another() -> None:
+    before = step(created(True, new_fragment("x", 4)), Append(fragments=(new_fragment("y", 2),)))
+    entries = (index("a", "Bitmap", 0, {0}), index("b", "Bitmap", 1, {0, 1}), index("far", "Bitmap", 0, {1}))
+    before = replace(before, indices=entries)
+    patched = before.fragments[1].with_column_file(data_file("new", 1))
+    update = Update(
+        updated_fragments=(replace(before.fragments[0], deletion=deletion(1)), patched),
+        new_fragments=(new_fragment("z", 1, [2]),),
+        fields_modified=(1,),
+        fields_for_preserving_frag_bitmap=(1,),
+        update_mode=UpdateMode.REWRITE_COLUMNS,
+        updated_fragment_offsets={1: BitMap([1]).serialize()},
+    )
+    after = step(before, update)
+    assert (ids_of(after, 0), ids_of(after, 1), ids_of(after, 2)) == ([0, 1, 2, 3], [4, 5], [2])
+    assert versions_of(after.fragments[1].last_updated_at) == [2, 3]
+    assert versions_of(after.fragments[2].created_at) == [1]
+    assert after.fragments[0].files == before.fragments[0].files
+    assert covered(after) == {"a": {0, 2}, "b": {0}, "far": {1}}
+
+
 class TestRewrite:
     def rewrite(self, stable: bool, **more: object) -> Manifest:
         before = created(stable, new_fragment("x", 4), new_fragment("y", 4), new_fragment("w", 4))
