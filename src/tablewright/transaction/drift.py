@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pyroaring import FrozenBitMap
 
 from tablewright.format.fragment import Fragment, FragmentList
-from tablewright.format.transaction import Operation, Update
+from tablewright.format.transaction import Delete, Operation, Update
 from tablewright.transaction.touched import changed_fragments, patched_offsets
 
 __all__ = ["Drift", "Meanwhile", "drifts"]
@@ -61,12 +61,17 @@ def drifts(ids: Iterable[int], base: FragmentList, newest: FragmentList) -> dict
 class Meanwhile:
     """What the transactions in between say beyond what two manifests show.
 
-    ``patched`` has the rows of each fragment whose columns changed in place (``None``: nobody said which), ``moved``
-    the fragments that rows were moved out of.
+    ``patched`` has the rows of each fragment whose columns changed in place (``None``: nobody said which), ``deleted``
+    the fragments that rows were deleted from, ``moved`` those that rows may have been moved out of.
     """
 
     patched: Mapping[int, FrozenBitMap | None] = field(default_factory=dict)
+    deleted: frozenset[int] = frozenset()
     moved: frozenset[int] = frozenset()
+
+    def only_deleted_from(self, fragment_id: int) -> bool:
+        """Whether rows that are gone from a fragment live nowhere else. Who keeps silent may have moved them."""
+        return fragment_id in self.deleted and fragment_id not in self.moved
 
     def then(self, operation: Operation) -> Meanwhile:
         """With one more transaction."""
@@ -74,5 +79,7 @@ class Meanwhile:
         for id, offsets in patched_offsets(operation).items():
             known = patched.get(id, FrozenBitMap())
             patched[id] = None if known is None or offsets is None else known | offsets
-        moved = self.moved | changed_fragments(operation) if isinstance(operation, Update) else self.moved
-        return Meanwhile(patched, moved)
+        changed = changed_fragments(operation)
+        deleted = self.deleted | changed if isinstance(operation, Delete) else self.deleted
+        moved = self.moved | changed if isinstance(operation, Update) else self.moved
+        return Meanwhile(patched, deleted, moved)

@@ -89,7 +89,7 @@ def clash(
         return "our transaction does not say which rows it touches (affected_rows)"
     touched = affected.of(ours.id)
     both = touched & vectors.theirs
-    if both and not (isinstance(operation, Delete) and ours.id not in meanwhile.moved):
+    if both and not (isinstance(operation, Delete) and meanwhile.only_deleted_from(ours.id)):
         return _same_rows(both)
     written = frozenset(id for file in _new_files(ours, drift.before) for id in file.live_fields)
     if written & rewritten:

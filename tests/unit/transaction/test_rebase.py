@@ -295,6 +295,11 @@ class TestSilentWriters:
         with pytest.raises(CommitConflict, match="both modified 1 rows"):
             table.stale(table.move({3}))
 
+    def test_a_row_that_is_gone_may_live_elsewhere(self, table: Table) -> None:
+        self.lie(table, table.hiding({3}))
+        with pytest.raises(CommitConflict, match="both modified 1 rows"):
+            table.stale(table.delete({3}))
+
     def test_a_rewritten_column_is_seen_in_the_files(self, table: Table) -> None:
         self.lie(table, table.base.fragments.by_id(0).with_column_file(data_file("secret", B)))
         with pytest.raises(CommitConflict, match="without saying in which rows"):
