@@ -1,0 +1,6 @@
+"""What indices know: which rows hold a key, and which fragments that knowledge is good for."""
+
+from tablewright.indices.btree import BTreeIndex, BTreeMatches
+from tablewright.indices.btree_rows import covered, find_rows, live_addresses, usable_btrees
+
+__all__ = ["BTreeIndex", "BTreeMatches", "covered", "find_rows", "live_addresses", "usable_btrees"]

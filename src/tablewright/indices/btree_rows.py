@@ -1,0 +1,154 @@
+"""From what a BTREE stores to rows of a version: which segments can be used, what they cover, which rows are alive.
+
+An index answers for the fragments that it *covers*: those of its bitmap that still exist. Everything else in it is
+stale. A row that moved or was deleted stays in the index: its old address lies behind a deletion file, and so does the
+old place of a stable row id. So an entry counts if its row is alive in a covered fragment, and rows of all other
+fragments have to be found by a scan.
+
+After a compaction that deferred its work on indices (fact sheet §8.5) an index may hold addresses of fragments that are
+gone and yet name the new ones in its bitmap. The fragments that such a compaction wrote don't count as covered here.
+"""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import FrozenBitMap
+
+from tablewright.data.system_columns import ADDRESS_BITS, address_of
+from tablewright.errors import CorruptTable
+from tablewright.format.fragment import Fragment
+from tablewright.format.index import IndexMetadata
+from tablewright.indices.btree import DATA_FILE, LOOKUP_FILE, BTreeIndex, BTreeMatches, stored_ids
+from tablewright.indices.btree_order import Longs
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.storage.address import join_uri
+
+__all__ = ["covered", "find_rows", "live_addresses", "usable_btrees"]
+
+Addresses = npt.NDArray[np.uint64]
+
+_KIND = "BTreeIndexDetails"
+_VERSIONS = (None, 0, 1)
+_REUSE = "__lance_frag_reuse"
+_OFFSET_MASK = np.uint64((1 << ADDRESS_BITS) - 1)
+
+
+def usable_btrees(snapshot: Snapshot, field_id: int) -> tuple[IndexMetadata, ...]:
+    """The segments of BTREE indices on this one field that cover something. Those that we can't read are left out.
+
+    >>> from tablewright.snapshot import open_snapshot
+    >>> from tablewright.storage import open_store
+    >>> from tablewright.world import World
+    >>> import tablewright as tw
+    >>> _ = tw.write_dataset(pa.table({"id": [1, 2]}), "memory://usable-btrees")
+    >>> snapshot = open_snapshot(World(open_store("memory://usable-btrees")))
+    >>> usable_btrees(snapshot, field_id=0)
+    ()
+    """
+    return tuple(
+        index
+        for index in snapshot.manifest.indices
+        if index.fields == (field_id,) and _is_readable(index) and covered(snapshot, (index,))
+    )
+
+
+def _is_readable(index: IndexMetadata) -> bool:
+    files = {file.path for file in index.files}
+    kind = (index.details_type_url or "").rsplit(".", 1)[-1]
+    is_btree = kind == _KIND or (not kind and LOOKUP_FILE in files)
+    return is_btree and index.index_version in _VERSIONS and (not files or files >= {DATA_FILE, LOOKUP_FILE})
+
+
+def covered(snapshot: Snapshot, segments: Iterable[IndexMetadata]) -> FrozenBitMap:
+    """The fragments that these segments answer for."""
+    named = FrozenBitMap.union(FrozenBitMap(), *(index.coverage or FrozenBitMap() for index in segments))
+    live = FrozenBitMap(array.array("I", snapshot.fragments.ids.astype(np.uint32).tobytes()))
+    reused = [index.coverage or FrozenBitMap() for index in snapshot.manifest.indices if index.name == _REUSE]
+    return (named & live).difference(*reused) if reused else named & live
+
+
+def find_rows(snapshot: Snapshot, segments: Iterable[IndexMetadata], keys: pa.Array) -> tuple[Longs, Addresses]:
+    """The live rows in covered fragments that hold a key: its position among the keys, and the row's address.
+
+    Ordered by position, then address. A row comes once per probe, also if several segments know it.
+    """
+    found = [live_addresses(snapshot, index, BTreeIndex.open(snapshot, index).lookup(keys)) for index in segments]
+    positions = np.concatenate([np.zeros(0, np.int64), *(positions for positions, _ in found)])
+    addresses = np.concatenate([np.zeros(0, np.uint64), *(addresses for _, addresses in found)])
+    order = np.lexsort((addresses, positions))
+    positions, addresses = positions[order], addresses[order]
+    again = np.zeros(len(order), np.bool_)
+    again[1:] = (positions[1:] == positions[:-1]) & (addresses[1:] == addresses[:-1])
+    return positions[~again], addresses[~again]
+
+
+def live_addresses(snapshot: Snapshot, index: IndexMetadata, matches: BTreeMatches) -> tuple[Longs, Addresses]:
+    """The hits whose rows are alive in fragments that the index covers: position of the probe, and row address."""
+    fragments = covered(snapshot, (index,))
+    if stored_ids(snapshot, index) == "addresses":
+        kept = _live_addresses(snapshot, index, fragments, matches.ids)
+        return matches.positions[kept], matches.ids[kept]
+    addresses, alive = _addresses_of_row_ids(snapshot, fragments, matches.ids)
+    return matches.positions[alive], addresses[alive]
+
+
+def _live_addresses(
+    snapshot: Snapshot, index: IndexMetadata, fragments: FrozenBitMap, addresses: Addresses
+) -> npt.NDArray[np.bool_]:
+    """One bool per address: whether it is that of a live row in one of these fragments."""
+    alive = np.zeros(len(addresses), np.bool_)
+    owners, offsets = addresses >> np.uint64(ADDRESS_BITS), (addresses & _OFFSET_MASK).astype(np.int64)
+    for fragment, hits in _by_fragment(snapshot, fragments, owners):
+        if int(offsets[hits].max()) >= fragment.physical_rows:
+            store, directory = snapshot.index_place(index)
+            problem = f"it names rows beyond the {fragment.physical_rows} of fragment {fragment.id}"
+            raise CorruptTable(join_uri(store.location.uri, f"{directory}/{DATA_FILE}"), (problem,))
+        alive[hits] = _is_live(snapshot, fragment, offsets[hits])
+    return alive
+
+
+def _by_fragment(snapshot: Snapshot, fragments: FrozenBitMap, owners: Addresses) -> Iterator[tuple[Fragment, Longs]]:
+    """Those of the fragments that own something, and the places in ``owners`` where they do."""
+    order = np.argsort(owners, kind="stable")
+    ids, begins = np.unique(owners[order], return_index=True)
+    for fragment_id, hits in zip(ids.tolist(), np.split(order, begins[1:]), strict=False):
+        if fragment_id in fragments:
+            yield snapshot.fragments.by_id(fragment_id), hits
+
+
+def _addresses_of_row_ids(
+    snapshot: Snapshot, fragments: FrozenBitMap, ids: Addresses
+) -> tuple[Addresses, npt.NDArray[np.bool_]]:
+    """The address of each row id that is alive in one of these fragments, and which ones are."""
+    addresses, alive = np.zeros(len(ids), np.uint64), np.zeros(len(ids), np.bool_)
+    order = np.argsort(ids, kind="stable")
+    ascending = ids[order]
+    for fragment_id in fragments if len(ids) else ():
+        fragment = snapshot.fragments.by_id(fragment_id)
+        sequence = snapshot.row_ids(fragment)
+        bounds = None if sequence is None else sequence.bounds
+        if sequence is None or bounds is None:
+            continue
+        low = np.searchsorted(ascending, np.uint64(bounds[0]), "left")
+        high = np.searchsorted(ascending, np.uint64(bounds[1]), "right")
+        near = order[low:high]
+        offsets = sequence.position_of(ids[near])
+        near, offsets = near[offsets >= 0], offsets[offsets >= 0]
+        is_live = _is_live(snapshot, fragment, offsets)
+        addresses[near[is_live]] = address_of(fragment_id, offsets[is_live])
+        alive[near[is_live]] = True
+    return addresses, alive
+
+
+def _is_live(snapshot: Snapshot, fragment: Fragment, offsets: Longs) -> npt.NDArray[np.bool_]:
+    vector = snapshot.deletion_vector(fragment)
+    if vector is None:
+        return np.ones(len(offsets), np.bool_)
+    deleted = vector.to_numpy()
+    deleted_before = np.searchsorted(deleted, offsets, "left")
+    return np.equal(deleted_before, np.searchsorted(deleted, offsets, "right"))

@@ -1,0 +1,142 @@
+"""Finding keys in the sorted column of a BTREE without reading all of it.
+
+Keys come sorted and distinct, with the *window* of rows that may hold each: the pages that the lookup names. Reading
+whole pages is right while there are several keys per page, and wasteful when 1,000 keys lie in as many pages. So:
+
+1. Keys are cut into *groups* of some 128 pages. Groups are searched independently, a few at a time.
+2. A group with several keys per page reads its pages, neighbours in one request.
+3. A group with few narrows its windows first: 15 rows of each window are taken and compared, which leaves a sixteenth
+   of it, until most windows have at most 256 rows. Then the rows of all windows are taken.
+
+So a scattered key costs the same few rows in a large index as in a small one; 1,000 keys in 10 million rows took a
+quarter to a third of the time that reading their pages took. Windows stay wide where nothing tells their rows from the
+key: many equal values, or text that differs only after some 264 bytes. Those are read whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tablewright.indices.btree_order import Longs, Order, spread
+
+__all__ = ["ColumnReader", "KeyGroup", "cut", "search"]
+
+_PAGES_PER_GROUP = 128
+_ROWS_PER_KEY = 1024  # from here on narrowing is cheaper than reading
+_PAGES_TO_NARROW = 16
+_PIVOTS = 15
+_WINDOW_ROWS = 256
+_ROUNDS_MAX = 4
+_RUN_ROWS = 2048  # runs that are longer on average are read, shorter ones taken
+ROWS_PER_BATCH = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnReader:
+    """The sorted column: rows from ``start`` on, or the rows at ascending offsets; both as values of the order."""
+
+    read: Callable[[int, int], Iterator[Any]]
+    take: Callable[[Longs], Iterator[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyGroup:
+    """Some of the distinct keys, their numbers, which ascend, and the rows that may hold each.
+
+    These are the rows from ``lows`` to ``highs`` (excluded). Their values lie between ``smallest`` and ``largest``.
+    """
+
+    numbers: Longs
+    keys: Any
+    lows: Longs
+    highs: Longs
+    smallest: Any
+    largest: Any
+
+
+def cut(first_pages: Longs, last_pages: Longs) -> Iterator[slice]:
+    """Slices of keys that share some 128 pages; the pages of ascending keys ascend, both ends included.
+
+    >>> list(cut(np.array([0, 50, 70, 70]), np.array([0, 60, 70, 190])))
+    [slice(0, 3, None), slice(3, 4, None)]
+    """
+    new_from = np.maximum(first_pages, np.concatenate(([-1], last_pages[:-1])) + 1)
+    group = (np.cumsum(last_pages - new_from + 1) - 1) // _PAGES_PER_GROUP
+    edges = np.flatnonzero(np.diff(group)) + 1
+    starts, stops = np.concatenate(([0], edges)), np.concatenate((edges, [len(group)]))
+    return (slice(int(start), int(stop)) for start, stop in zip(starts, stops, strict=True) if start < stop)
+
+
+def search(order: Order, column: ColumnReader, group: KeyGroup, rows_per_page: int) -> tuple[Longs, Longs]:
+    """The rows that hold a key of the group, ascending, and the number of the key for each.
+
+    ``ValueError`` if the column turns out not to be sorted.
+    """
+    lows, highs = group.lows, group.highs
+    begins, counts = _union(lows, highs)
+    rows = int(counts.sum())
+    if rows > _ROWS_PER_KEY * len(lows) and rows > _PAGES_TO_NARROW * rows_per_page:
+        begins, counts = _union(*_narrowed(order, column, group))
+    if not len(begins):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    rows_found, keys_found = [], []
+    for places, values in _read(column, begins, counts):
+        hits, keys = order.matches(group.keys, values)
+        rows_found.append(places[hits])
+        keys_found.append(group.numbers[keys])
+    return np.concatenate(rows_found), np.concatenate(keys_found)
+
+
+def _narrowed(order: Order, column: ColumnReader, group: KeyGroup) -> tuple[Longs, Longs]:
+    """Smaller windows around the same keys. One is empty where the key is known not to be."""
+    lows, highs = group.lows, group.highs
+    compare = order.comparison(group.keys, group.smallest, group.largest)
+    for _ in range(_ROUNDS_MAX):
+        if np.median(highs - lows) <= _WINDOW_ROWS:
+            break
+        steps = (highs - lows)[:, np.newaxis] * np.arange(1, _PIVOTS + 1) // (_PIVOTS + 1)
+        pivots = lows[:, np.newaxis] + steps  # of an empty window: the pivot that ended it, which changes nothing
+        rows, which = np.unique(pivots, return_inverse=True)
+        signs = compare(_joined(list(column.take(rows))), which.reshape(pivots.shape))
+        lows = np.where(signs < 0, pivots + 1, lows[:, np.newaxis]).max(axis=1)
+        highs = np.where(signs > 0, pivots, highs[:, np.newaxis]).min(axis=1)
+        if np.any(lows > highs):
+            raise ValueError("its values are not in order")
+    return lows, highs
+
+
+def _union(lows: Longs, highs: Longs) -> tuple[Longs, Longs]:
+    """Windows as disjoint ascending runs: where they begin, and how many rows they have."""
+    full = lows < highs
+    order = np.argsort(lows[full], kind="stable")
+    lows, highs = lows[full][order], np.maximum.accumulate(highs[full][order])
+    is_first = np.concatenate(([True], lows[1:] > highs[:-1]))[: len(lows)]
+    begins = lows[is_first]
+    ends = highs[np.concatenate((is_first[1:], [True]))[: len(lows)]]
+    return begins, ends - begins
+
+
+def _read(column: ColumnReader, begins: Longs, counts: Longs) -> Iterator[tuple[Longs, Any]]:
+    """The rows of some runs in pieces: their offsets and values."""
+    if counts.mean() < _RUN_ROWS:
+        rows = spread(begins, counts)
+        done = 0
+        for values in column.take(rows):
+            yield rows[done : done + len(values)], values
+            done += len(values)
+        return
+    for begin, count in zip(begins.tolist(), counts.tolist(), strict=True):
+        for values in column.read(begin, count):
+            yield np.arange(begin, begin + len(values)), values
+            begin += len(values)
+
+
+def _joined(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
