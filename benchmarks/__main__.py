@@ -1,7 +1,8 @@
 """``make bench``: run the named workloads, one module each, and say which kept their promise.
 
 A workload is a module of this folder with ``run() -> bool``: it prints its figures, which are ratios measured side by
-side in one run, and returns whether they keep what it promises. ``python -m benchmarks NAME…`` runs only those.
+side in one run, and returns whether they keep what it promises. ``python -m benchmarks NAME…`` runs only those; one
+with ``BY_DEFAULT = False`` has to be named.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ def main(names: list[str]) -> int:
         return 2
     kept: dict[str, bool] = {}
     for name in names or known:
-        print(f"── {name}", flush=True)
-        kept[name] = bool(importlib.import_module(f"benchmarks.{name}").run())
+        workload = importlib.import_module(f"benchmarks.{name}")
+        if names or getattr(workload, "BY_DEFAULT", True):
+            print(f"── {name}", flush=True)
+            kept[name] = bool(workload.run())
     for name, good in kept.items():
         print(f"{'kept  ' if good else 'BROKEN'} {name}")
     return 0 if all(kept.values()) else 1

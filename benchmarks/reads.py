@@ -23,7 +23,7 @@ import pyarrow as pa
 
 import tablewright
 
-__all__ = ["run"]
+__all__ = ["ROWS", "run", "table"]
 
 ROWS, DIMENSIONS = 1_000_000, 128
 RATIO_MIN = 0.9
@@ -31,7 +31,8 @@ RUNS = 5
 RUN_SECONDS_MIN = 0.1
 
 
-def _table(rows: int) -> pa.Table:
+def table(rows: int) -> pa.Table:
+    """The rows that workloads share."""
     chance = np.random.default_rng(0)
     numbers = np.arange(rows)
     text = pa.array(np.char.add("document number ", numbers.astype(str)))
@@ -106,7 +107,7 @@ def run(rows: int = ROWS) -> bool:
     directory = Path(tempfile.mkdtemp(prefix="tablewright-bench-"))
     try:
         path = directory / "t.lance"
-        dataset = lance.write_dataset(_table(rows), path)
+        dataset = lance.write_dataset(table(rows), path)
         whole = _measure(path, "all rows")
         dataset.delete("id % 100 = 7")
         return _measure(path, "1 % deleted rows") and whole

@@ -6,7 +6,7 @@
 {'id': [1], 'text': ['a wright makes things']}
 """
 
-from tablewright import commit, errors, fragment, schema
+from tablewright import commit, errors, fragment, schema, udf
 from tablewright._version import __version__
 from tablewright.api.commit import CommitBuilder
 from tablewright.dataset import (
@@ -23,9 +23,11 @@ from tablewright.dataset import (
 from tablewright.fragment import DataFile, FragmentMetadata, LanceFragment
 from tablewright.schema import LanceField, LanceSchema
 from tablewright.transaction.affected import AffectedRows
+from tablewright.udf import BatchUDF, batch_udf
 
 __all__ = [
     "AffectedRows",
+    "BatchUDF",
     "CommitBuilder",
     "DataFile",
     "DatasetBasePath",
@@ -40,10 +42,12 @@ __all__ = [
     "LanceSchema",
     "Transaction",
     "__version__",
+    "batch_udf",
     "commit",
     "dataset",
     "errors",
     "fragment",
     "schema",
+    "udf",
     "write_dataset",
 ]

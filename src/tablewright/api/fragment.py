@@ -12,13 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from tablewright.api import fragment_columns
 from tablewright.api.inputs import UnknownInput
 from tablewright.api.locate import open_world
 from tablewright.api.metadata import DataFile, DeletionFile, FragmentMetadata
 from tablewright.api.operation import Transaction
 from tablewright.api.scanner import LanceScanner
+from tablewright.api.schema import LanceSchema
 from tablewright.api.translate import from_transaction
 from tablewright.api.write import write_files
+from tablewright.checks import check_flag
 from tablewright.data.write import describe_data_file
 from tablewright.errors import CorruptTable, InvalidRequest, TableNotFound, UnsupportedFeature
 from tablewright.format.fragment import Fragment
@@ -161,6 +164,65 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
     def _deleted(self, offsets: npt.NDArray[np.int64]) -> FragmentMetadata | None:
         left = run_fragment_delete(self._dataset._snapshot, self._fragment, offsets)
         return None if left is None else FragmentMetadata.of(left)
+
+    def merge_columns(
+        self,
+        value_func: Any,
+        columns: Sequence[str] | None = None,
+        batch_size: int | None = None,
+        reader_schema: pa.Schema | None = None,
+    ) -> tuple[FragmentMetadata, LanceSchema]:
+        """New columns for this fragment, written but not committed; arguments as for the dataset's ``add_columns``.
+
+        Returns the fragment with the added file, and the schema: ``LanceOperation.Merge`` commits them for all.
+
+        >>> import tablewright as tw
+        >>> ds = tw.write_dataset({"id": [1, 2, 3]}, "memory://merge-columns-example", max_rows_per_file=2)
+        >>> parts = [fragment.merge_columns({"double": "id * 2"}) for fragment in ds.get_fragments()]
+        >>> merge = tw.LanceOperation.Merge([metadata for metadata, _ in parts], parts[0][1])
+        >>> tw.LanceDataset.commit(ds, merge, read_version=ds.version).to_table().to_pydict()
+        {'id': [1, 2, 3], 'double': [2, 4, 6]}
+        """
+        return fragment_columns.merge_columns(self, value_func, columns, batch_size, reader_schema)
+
+    def merge(
+        self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
+    ) -> tuple[FragmentMetadata, LanceSchema]:
+        """The columns of other data, looked up by a key, for this fragment; written but not committed.
+
+        >>> import tablewright as tw
+        >>> ds = tw.write_dataset({"id": [1, 2]}, "memory://fragment-merge-example")
+        >>> metadata, schema = ds.get_fragment(0).merge({"id": [2], "text": ["two"]}, "id")
+        >>> len(metadata.files), schema.to_pyarrow().names
+        (2, ['id', 'text'])
+        """
+        return fragment_columns.merge(self, data_obj, left_on, right_on, schema)
+
+    def update_columns(
+        self,
+        data_obj: Any,
+        left_on: str = "_rowid",
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        with_offsets: bool = False,
+    ) -> tuple[Any, ...]:
+        """New values of columns, from other data looked up by a key, for this fragment; written but not committed.
+
+        Returns the fragment and the ids of the fields that changed, for ``LanceOperation.Update``;
+        with ``with_offsets`` also which rows did, as the bytes of a Roaring bitmap.
+
+        >>> import tablewright as tw
+        >>> ds = tw.write_dataset({"id": [1, 2], "n": [0, 0]}, "memory://update-columns-example")
+        >>> changed, fields = ds.get_fragment(0).update_columns({"id": [2], "n": [5]}, left_on="id")
+        >>> update = tw.LanceOperation.Update(updated_fragments=[changed], fields_modified=fields)
+        >>> update.update_mode = "rewrite_columns"
+        >>> tw.LanceDataset.commit(ds, update, read_version=ds.version).to_table().to_pydict()
+        {'id': [1, 2], 'n': [0, 5]}
+        """
+        check_flag(with_offsets, "with_offsets")
+        made = fragment_columns.update_columns(self, data_obj, left_on, right_on, schema)
+        return made if with_offsets else made[:2]
 
     def validate(self) -> None:
         """Check it against its files; raises with all problems."""

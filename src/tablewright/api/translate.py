@@ -125,6 +125,10 @@ def _update(operation: LanceOperation.Update) -> values.Update:
     mode = operation.update_mode.lower()
     if mode not in _MODES:
         raise InvalidRequest(f"Unknown update_mode {operation.update_mode!r}: use 'rewrite_rows' or 'rewrite_columns'.")
+    if not mode and operation.fields_modified:
+        mode = (
+            "rewrite_columns"  # the metadata that LanceFragment.update_columns returns are committed without saying so
+        )
     return values.Update(
         removed_fragment_ids=tuple(operation.removed_fragment_ids),
         updated_fragments=_fragments(operation.updated_fragments),

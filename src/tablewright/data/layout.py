@@ -6,7 +6,8 @@ only names, those of the time when it was written. So names are found by positio
 1. The file's own schema, numbered depth first, tells which of its nodes each physical column is.
 2. A field id leads to a physical column and so to a node of the file; the parents of both correspond, level by level.
    (Files from 2.1 on list leaves only, so structs and lists are known by what is below them.)
-3. A packed struct is one physical column: what is below it is matched by name.
+3. A packed struct is one physical column: what is below it is matched by position (a member may have been renamed), or
+   by name where a member was dropped.
 
 A table field without a node in any file of a fragment reads as null there.
 """
@@ -92,10 +93,14 @@ def _match_upwards(nodes: dict[int, int], table: Schema, table_id: int, own: Sch
 def _match_downwards(nodes: dict[int, int], table: Schema, table_id: int, own: Schema, node: int) -> None:
     if not is_packed(own.by_id(node)):
         return
-    by_name = {child.name: child.id for child in own.children(node)}
-    for child in table.children(table_id):
-        if child.name in by_name:
-            nodes[child.id] = by_name[child.name]
+    inside, members = own.children(node), table.children(table_id)
+    if len(inside) == len(members):
+        nodes.update((member.id, child.id) for member, child in zip(members, inside, strict=True))
+        return
+    by_name = {child.name: child.id for child in inside}
+    for member in members:
+        if member.name in by_name:
+            nodes[member.id] = by_name[member.name]
 
 
 def _paths(own: Schema, node: Field, wanted: set[int]) -> Sequence[str]:

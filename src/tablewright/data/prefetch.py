@@ -1,8 +1,11 @@
 """Ordered readahead: a few threads work ahead of whoever consumes, and results come in the order of the items.
 
 1. Items are taken lazily, at most ``window`` ahead of the consumer: memory is bounded by ``window`` results.
-2. A single item is worked on by the caller itself: small reads pay for no thread.
+2. A single item is worked on by the caller itself: small reads pay for no thread. A caller who would have to wait
+   works along too, on what no thread has begun.
 3. When the consumer leaves, or an item fails, what has not begun is cancelled.
+
+:func:`spread` is for those who need all results before they go on.
 
 All reads of a process share one pool. Its jobs never wait for each other, so they can't block one another for good.
 """
@@ -13,11 +16,11 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import chain
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-__all__ = ["prefetch"]
+__all__ = ["prefetch", "spread"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -25,6 +28,7 @@ R = TypeVar("R")
 _THREADS = min(
     16, max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2) + 1
 )
+_HELPERS = max(1, _THREADS - 2)
 _lock = threading.Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}
 
@@ -43,17 +47,100 @@ def prefetch(function: Callable[[T], R], items: Iterable[T], *, window: int = _T
     yield from _ahead(function, chain(first, source), window)
 
 
+def spread(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """All results at once, in order, for a caller who has nothing else to do meanwhile and works along.
+
+    Threads join in as they come free; if none does, the caller has done it all. The first error ends it, once the
+    items under way have ended.
+
+    >>> spread(len, ["a", "", "bcd"])
+    [1, 0, 3]
+    """
+    source = enumerate(items)
+    first = list(_some(source, 2))
+    if len(first) < 2:
+        return [function(item) for _, item in first]
+    work = _Spread(function, chain(first, source))
+    pool = _pool()
+    helpers = [pool.submit(work.run) for _ in range(_HELPERS)]
+    try:
+        work.run()
+    finally:
+        wait([helper for helper in helpers if not helper.cancel()])
+    return work.results()
+
+
+class _Spread(Generic[T, R]):
+    """Items that several threads take one by one, and their results."""
+
+    def __init__(self, function: Callable[[T], R], items: Iterator[tuple[int, T]]) -> None:
+        self._function, self._items = function, items
+        self._lock = threading.Lock()
+        self._results: dict[int, R] = {}
+        self._errors: list[BaseException] = []
+
+    def run(self) -> None:
+        """Work until nothing is left, or something failed."""
+        while not self._errors:
+            try:
+                with self._lock:
+                    taken = next(self._items, None)
+                if taken is None:
+                    return
+                self._results[taken[0]] = self._function(taken[1])
+            except BaseException as error:
+                self._errors.append(error)
+
+    def results(self) -> list[R]:
+        """In the order of the items, or the first error."""
+        if self._errors:
+            raise self._errors[0]
+        return [self._results[number] for number in range(len(self._results))]
+
+
 def _ahead(function: Callable[[T], R], items: Iterator[T], window: int) -> Iterator[R]:
     pool = _pool()
-    waiting: deque[Future[R]] = deque(pool.submit(function, item) for item in _some(items, window))
+    waiting: deque[_Job[T, R]] = deque(_Job(pool, function, item) for item in _some(items, window))
     try:
         while waiting:
-            result = waiting.popleft().result()
-            waiting.extend(pool.submit(function, item) for item in _some(items, 1))
+            job = waiting.popleft()
+            while not job.done and any(other.done_here() for other in waiting):
+                continue
+            result = job.result()
+            waiting.extend(_Job(pool, function, item) for item in _some(items, 1))
             yield result
     finally:
-        for future in waiting:
-            future.cancel()
+        for job in waiting:
+            job.future.cancel()
+
+
+class _Job(Generic[T, R]):
+    """An item that a thread of the pool works on, or the consumer, whoever comes first."""
+
+    def __init__(self, pool: ThreadPoolExecutor, function: Callable[[T], R], item: T) -> None:
+        self._function, self._item = function, item
+        self.future: Future[R] = pool.submit(function, item)
+
+    @property
+    def done(self) -> bool:
+        """Whether the result is there."""
+        return self.future.done()
+
+    def done_here(self) -> bool:
+        """Do it now, in this thread, unless it has begun; tells whether it was done."""
+        if not self.future.cancel():
+            return False
+        self.future = Future()
+        try:
+            self.future.set_result(self._function(self._item))
+        except Exception as error:
+            self.future.set_exception(error)
+        return True
+
+    def result(self) -> R:
+        """The result, or the error."""
+        self.done_here()
+        return self.future.result()
 
 
 def _some(items: Iterator[T], count: int) -> Iterator[T]:

@@ -3,7 +3,7 @@
 Three-valued logic ends here: a row stays only where the filter is true, so a null drops it. ``regexp_match`` counts as
 true where it finds something (Lance coerces its list of groups), anywhere that AND, OR and NOT reach from the top.
 Arrow evaluates its own expressions; the columns that one reads are a superset, found by looking for their names
-in its text.
+in its text. Simple SQL is evaluated by Arrow's kernels too (:mod:`.kernels`), all other by DataFusion.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import pyarrow.acero as acero
 import pyarrow.compute as pc
 
 from tablewright.errors import InvalidRequest
+from tablewright.expressions.arrow_sets import with_unknown_nulls
+from tablewright.expressions.kernels import Condition
 from tablewright.expressions.scope import SchemaLike, Scope, empty_batch, with_system_columns
 from tablewright.expressions.sql import CompiledExpression, compile_sql
 
@@ -35,9 +37,12 @@ class Predicate:
     paths: tuple[tuple[str, ...], ...]
     sql: CompiledExpression | None = None
     arrow: pc.Expression | None = None
+    simple: Condition | None = None
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """True, false or null per row."""
+        """True where the filter is true; false or null elsewhere."""
+        if self.simple is not None:
+            return self.simple.mask(batch)
         if self.sql is not None:
             return self.sql.evaluate(batch)
         return _arrow_values(batch.select(list(self.columns)), self.arrow)
@@ -62,11 +67,13 @@ def compile_filter(filter: Filter, schema: SchemaLike | pa.Schema, *, now_ns: in
             f"Invalid user input: The filter {filter} does not return a boolean, but {compiled.type}. "
             f"Compare it with something. The columns are: {', '.join(with_system_columns(schema).names)}."
         )
-    return Predicate(text=filter, columns=compiled.columns, paths=compiled.paths, sql=compiled)
+    return Predicate(
+        text=filter, columns=compiled.columns, paths=compiled.paths, sql=compiled, simple=compiled.condition
+    )
 
 
-def _compile_arrow(expression: pc.Expression, schema: pa.Schema) -> Predicate:
-    text = str(expression)
+def _compile_arrow(given: pc.Expression, schema: pa.Schema) -> Predicate:
+    text, expression = str(given), with_unknown_nulls(given)
     columns = tuple(name for name in schema.names if _mentions(text, name))
     batch = empty_batch(pa.schema([schema.field(name) for name in columns]))
     kind = _arrow_values(batch, expression, Scope(schema)).type
@@ -85,7 +92,7 @@ def _arrow_values(batch: pa.RecordBatch, expression: pc.Expression, scope: Scope
     project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"]))
     try:
         column = acero.Declaration.from_sequence([source, project]).to_table(use_threads=False).column(0)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError, pa.ArrowTypeError) as error:
         raise InvalidRequest(_arrow_message(str(error), expression, scope)) from error
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 

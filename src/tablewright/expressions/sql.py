@@ -22,6 +22,7 @@ from datafusion import Expr
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.comparisons import check_tree
 from tablewright.expressions.engine import ExpressionError, Frame, evaluate
+from tablewright.expressions.kernels import Condition, condition_of
 from tablewright.expressions.scope import SchemaLike, Scope, empty_batch, with_system_columns
 from tablewright.expressions.translate import column_sql, translate
 
@@ -33,6 +34,7 @@ class CompiledExpression:
     """A checked expression. ``columns`` are the top-level columns it reads, ``paths`` the exact (nested) fields.
 
     The batch given to :meth:`evaluate` has these columns, among others; a struct may lack children not in ``paths``.
+    ``condition`` is the same on Arrow's kernels, if this is a filter, and a simple one.
     """
 
     text: str
@@ -41,6 +43,7 @@ class CompiledExpression:
     paths: tuple[tuple[str, ...], ...]
     type: pa.DataType
     nullable: bool = True
+    condition: Condition | None = None
 
     @property
     def field_path(self) -> tuple[str, ...] | None:
@@ -143,6 +146,16 @@ def _compile(expression: str, scope: Scope, now_ns: int, condition: bool) -> Com
     frame = Frame(empty_batch(pa.schema([scope.schema.field(name) for name in translation.columns])))
     tree = frame.parse(sql)
     check_tree(frame, tree)
+    types = {name: scope.schema.field(name).type for name in translation.columns}
+    if condition and (simple := condition_of(tree, types)) is not None:
+        return CompiledExpression(
+            text=expression,
+            sql=sql,
+            columns=translation.columns,
+            paths=translation.paths,
+            type=pa.bool_(),
+            condition=simple,
+        )
     literal_type = _literal_type(frame, tree)
     if literal_type is not None:
         sql = f"arrow_cast({sql}, '{literal_type}')"

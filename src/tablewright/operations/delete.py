@@ -1,35 +1,215 @@
-"""Tombstoning rows of one fragment: a new deletion file that unites what was and what goes (fact sheet §4).
+"""Delete: rows that match are hidden behind deletion files (fact sheet §4).
 
-A fragment whose last row goes has no deletion file: it leaves the table. The type of file follows the format's
-thresholds. This is the per-fragment half of a delete; committing it is the caller's business.
+1. *plan* (pure): which columns tell the rows (:mod:`.match`). A predicate that is always true needs no tasks: all
+   fragments leave the table.
+2. *run*: a task finds the rows of some fragments, and writes for each one that has any the union of what was deleted
+   and what goes now. A fragment whose last row goes gets no file: it leaves the table.
+3. *finish* (pure): one Delete transaction, and the rows that it hides.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from pyroaring import FrozenBitMap
 
+from tablewright.data.context import ReadContext
+from tablewright.data.prefetch import spread
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter
 from tablewright.format.deletion_vector import DeletionVector, choose_type
-from tablewright.format.fragment import Fragment
-from tablewright.operations.scan import ScanOptions, plan_scan, scan_batches
+from tablewright.format.flags import check_writable
+from tablewright.format.fragment import DeletionFile, Fragment, FragmentList
+from tablewright.format.naming import deletion_path
+from tablewright.format.transaction import Delete, Transaction
+from tablewright.operations.leftovers import removed_on_failure
+from tablewright.operations.match import find_rows, plan_match, read_fields
+from tablewright.operations.scan import ScanPlan, ScanTask
+from tablewright.operations.scan_context import TaskContext
 from tablewright.snapshot.files import write_deletion_vector
 from tablewright.snapshot.snapshot import Snapshot
+from tablewright.storage.base import Location
+from tablewright.transaction.affected import AffectedRows
+from tablewright.world import World
 
-__all__ = ["matching_offsets", "run_fragment_delete"]
+__all__ = [
+    "DeletePlan",
+    "DeleteResult",
+    "DeleteTask",
+    "Hidden",
+    "finish_delete",
+    "hide_rows",
+    "matching_offsets",
+    "plan_delete",
+    "run_delete_task",
+    "run_fragment_delete",
+]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletePlan:
+    """A decided delete. ``str(plan)`` explains it."""
+
+    predicate: str
+    match: ScanPlan
+    fragments: FragmentList
+    reads: frozenset[int] | None
+
+    @property
+    def deletes_all(self) -> bool:
+        """Whether every row goes, so that nobody has to look."""
+        return self.match.whole.reads.predicate is None
+
+    @property
+    def tasks(self) -> tuple[DeleteTask, ...]:
+        """The work in parts of some fragments each."""
+        return () if self.deletes_all else tuple(DeleteTask(scan=task) for task in self.match.tasks)
+
+    @property
+    def estimated_bytes(self) -> int:
+        """About how much will be read."""
+        return 0 if self.deletes_all else self.match.estimated_bytes
+
+    def __str__(self) -> str:
+        how = "drop every fragment" if self.deletes_all else "write deletion files"
+        return f"Delete: {how}, predicate={self.predicate}\n{self.match}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteTask:
+    """A part of a delete as a letter: a scan of some fragments."""
+
+    scan: ScanTask
+
+    @property
+    def location(self) -> Location:
+        """Where the table is."""
+        return self.scan.location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hidden:
+    """Rows of one fragment that go: their offsets as a serialised bitmap, and the fragment's new deletion file.
+
+    Without a file no row is left.
+    """
+
+    fragment_id: int
+    offsets: bytes
+    deletion: DeletionFile | None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The file that was written."""
+        return () if self.deletion is None else (deletion_path(self.fragment_id, self.deletion),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteResult:
+    """What a task did: metadata only."""
+
+    hidden: tuple[Hidden, ...]
+    rows_read: int
+    bytes_read: int
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All files that it wrote."""
+        return tuple(path for each in self.hidden for path in each.paths)
+
+    @property
+    def bytes_written(self) -> int:
+        """The size of new data files: there are none, and deletion files are not counted."""
+        return 0
+
+
+def plan_delete(snapshot: Snapshot, predicate: Filter, now_ns: int | None = None) -> DeletePlan:
+    """Decide a delete. A bad predicate fails here."""
+    check_writable(snapshot.manifest.writer_flags, snapshot.location.uri)
+    match = plan_match(snapshot, predicate, now_ns)
+    condition = match.whole.reads.predicate
+    return DeletePlan(
+        predicate=str(predicate),
+        match=match,
+        fragments=snapshot.fragments,
+        reads=frozenset() if condition is None else read_fields(snapshot.schema, condition.paths),
+    )
+
+
+def run_delete_task(task: DeleteTask, world: World) -> DeleteResult:
+    """Find and hide the rows of a task's fragments. If it fails, the files it wrote are removed."""
+    context = TaskContext(world, task.scan.base_paths)
+    matched = find_rows(task.scan, context)
+    with removed_on_failure(world) as leftovers:
+
+        def hide(fragment: Fragment) -> Hidden:
+            hidden = hide_rows(context, world, task.scan.version, fragment, matched.offsets[fragment.id])
+            leftovers.add(hidden.paths)
+            return hidden
+
+        touched = [fragment for fragment in task.scan.fragments if fragment.id in matched.offsets]
+        return DeleteResult(
+            hidden=tuple(spread(hide, touched)), rows_read=matched.rows_read, bytes_read=matched.bytes_read
+        )
+
+
+def hide_rows(context: ReadContext, world: World, version: int, fragment: Fragment, offsets: bytes) -> Hidden:
+    """Write the deletion file that hides these live rows of a fragment too."""
+    gone = DeletionVector(FrozenBitMap.deserialize(offsets))
+    union = (context.deletion_vector(fragment) or DeletionVector()).union(gone)
+    file = None
+    if len(union) < fragment.physical_rows:
+        file = _write(world, version, fragment, union)
+    return Hidden(fragment_id=fragment.id, offsets=offsets, deletion=file)
+
+
+def _write(world: World, version: int, fragment: Fragment, union: DeletionVector) -> DeletionFile:
+    kind = choose_type(len(union), None if fragment.deletion is None else fragment.deletion.file_type)
+    return write_deletion_vector(world.store, fragment.id, union, version, world.ids.u64(), kind)
+
+
+def finish_delete(
+    plan: DeletePlan, results: Sequence[DeleteResult], everything: Mapping[int, FrozenBitMap], uuid: uuid.UUID
+) -> tuple[Transaction, AffectedRows]:
+    """The transaction and its rows. ``everything`` are all live rows, where the plan has no tasks to find them."""
+    hidden = {each.fragment_id: each for result in results for each in result.hidden}
+    emptied = {id for id, each in hidden.items() if each.deletion is None}
+    if plan.deletes_all:
+        emptied = set(plan.fragments.ids.tolist())
+    operation = Delete(
+        updated_fragments=tuple(with_hidden_rows(plan.fragments, hidden.values())),
+        deleted_fragment_ids=tuple(sorted(emptied)),
+        predicate=plan.predicate,
+    )
+    offsets = {id: FrozenBitMap.deserialize(each.offsets) for id, each in hidden.items()}
+    transaction = Transaction(read_version=plan.match.whole.version, uuid=str(uuid), operation=operation)
+    return transaction, AffectedRows({**everything, **offsets}, plan.reads)
+
+
+def with_hidden_rows(fragments: FragmentList, hidden: Iterable[Hidden]) -> list[Fragment]:
+    """The fragments with their new deletion files, by id; emptied ones are left out."""
+    ordered = sorted(hidden, key=lambda each: each.fragment_id)
+    return [
+        fragments.by_id(each.fragment_id).with_deletion(each.deletion) for each in ordered if each.deletion is not None
+    ]
+
+
+# --------------------------------------------------------------------------------------------------- one fragment
 def matching_offsets(snapshot: Snapshot, fragment: Fragment, predicate: Filter) -> npt.NDArray[np.int64]:
     """Physical offsets of the live rows of a fragment that match, ascending."""
-    options = ScanOptions(columns=["_rowaddr"], filter=predicate, fragments=[fragment.id])
-    found = [
-        batch.column(0).to_numpy(zero_copy_only=False) for batch in scan_batches(plan_scan(snapshot, options), snapshot)
-    ]
-    addresses = np.concatenate(found) if found else np.empty(0, np.uint64)
-    return (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    whole = plan_match(snapshot, predicate).whole
+    index = int(np.flatnonzero(snapshot.fragments.ids == fragment.id)[0])
+    task = replace(whole, fragments=(fragment,), first_rows=(whole.first_rows[index],))
+    if task.reads.predicate is None:
+        vector = snapshot.deletion_vector(fragment) or DeletionVector()
+        return vector.live_offsets(fragment.physical_rows)
+    found = find_rows(task, snapshot).offsets.get(fragment.id)
+    offsets = DeletionVector() if found is None else DeletionVector(FrozenBitMap.deserialize(found))
+    return offsets.to_numpy().astype(np.int64)
 
 
 def run_fragment_delete(snapshot: Snapshot, fragment: Fragment, offsets: npt.NDArray[np.int64]) -> Fragment | None:
@@ -43,7 +223,4 @@ def run_fragment_delete(snapshot: Snapshot, fragment: Fragment, offsets: npt.NDA
         return fragment
     if len(union) == fragment.physical_rows:
         return None
-    kind = choose_type(len(union), None if fragment.deletion is None else fragment.deletion.file_type)
-    world = snapshot.world
-    file = write_deletion_vector(world.store, fragment.id, union, snapshot.version, world.ids.u64(), kind)
-    return replace(fragment, deletion=file)
+    return fragment.with_deletion(_write(snapshot.world, snapshot.version, fragment, union))

@@ -34,13 +34,14 @@ from tablewright.format.fragment import Fragment
 from tablewright.format.schema import Schema
 from tablewright.operations.scan_columns import RowLayout, Selection
 
-__all__ = ["FragmentScan", "Matches", "ReadPlan", "count_rows_that_match", "match_rows"]
+__all__ = ["FragmentScan", "Matches", "ReadPlan", "count_rows_that_match", "judged", "match_rows"]
 
 Offsets = npt.NDArray[np.int64]
 
 _WINDOW_ROWS = 8192
-_DENSE = 1 / 200  # above this share of matches a range is read faster than its rows one by one
-_TAKEN_ROWS_MAX = 512
+# Above this share of matches a range is read faster than its rows one by one: of narrow rows, and of wide ones.
+_DENSE, _DENSE_WIDE, _WIDE_ROW_BYTES = 1 / 200, 1 / 12, 256
+_TAKEN_ROWS_MAX = 8192
 _FILTERED_ROWS_MAX = 1 << 18
 _JUDGED_TOGETHER_ROWS = 1 << 14
 
@@ -134,6 +135,7 @@ class FragmentScan:
         self.fragment, self.plan = fragment, plan
         self._context = context
         self._first, self._rest = shapes
+        self._dense = _DENSE if self._rest.sizes.bytes_per_row(fragment) < _WIDE_ROW_BYTES else _DENSE_WIDE
         self._system = SystemColumns(context, fragment, first_row)
         self._idle: dict[bool, list[FragmentReader]] = {False: [], True: []}
 
@@ -173,7 +175,7 @@ class FragmentScan:
     def _remaining(self, reader: FragmentReader, offsets: Offsets) -> pa.RecordBatch:
         first, last = int(offsets[0]), int(offsets[-1]) + 1
         size = self._rest.sizes.rows_per_batch(self.fragment)
-        if len(offsets) < _DENSE * (last - first):
+        if len(offsets) < self._dense * (last - first):
             found = reader.take(offsets, size)
         else:
             found = (_among(rows, offsets) for rows in reader.read(first, last, size, include_deleted=True))
@@ -187,13 +189,13 @@ class FragmentScan:
             return
         window = rows.offsets // _WINDOW_ROWS
         starts = np.concatenate(([0], np.flatnonzero(np.diff(window)) + 1))
-        dense = np.diff(starts, append=len(rows)) > _DENSE * _WINDOW_ROWS
+        dense = np.diff(starts, append=len(rows)) > self._dense * _WINDOW_ROWS
         gaps = np.diff(window[starts]) > 1
         breaks = np.flatnonzero((dense[1:] != dense[:-1]) | (dense[1:] & gaps)) + 1
         edges = [*starts[[0, *breaks]].tolist(), len(rows)]
         limit = self._rest.sizes.rows_per_piece(self.fragment)
         for begin, end in pairwise(edges):
-            yield from _cut(rows, begin, end, limit)
+            yield from _cut(rows, begin, end, limit, self._dense)
 
     # ------------------------------------------------------------------------------------------------ readers
     @contextmanager
@@ -218,24 +220,24 @@ class FragmentScan:
         return rows.with_batch(beside(rows.batch, self._system.batch(layout.system, rows.offsets, live)))
 
 
-def match_rows(found: list[tuple[FragmentScan, Rows]]) -> list[Matches]:
-    """Those of the rows that match the filter. Small batches are judged together: a judgement has a fixed price."""
-    matched: list[Matches] = []
+def judged(found: list[tuple[FragmentScan, Rows]]) -> Iterator[tuple[FragmentScan, Rows, pa.BooleanArray]]:
+    """The filter's answer for each row. Small batches are judged together: a judgement has a fixed price."""
     for group in _groups(found):
-        plan = group[0][0].plan
-        masks = _masks(plan, [rows.batch for _, rows in group])
+        masks = _masks(group[0][0].plan, [rows.batch for _, rows in group])
         for (scan, rows), mask in zip(group, masks, strict=True):
-            matched.append(Matches(scan, _matching(plan, rows, mask)))
-    return [match for match in matched if len(match)]
+            yield scan, rows, mask
+
+
+def match_rows(found: list[tuple[FragmentScan, Rows]]) -> list[Matches]:
+    """Those of the rows that match the filter."""
+    return [
+        Matches(scan, _matching(scan.plan, rows, mask)) for scan, rows, mask in judged(found) if mask.true_count > 0
+    ]
 
 
 def count_rows_that_match(found: list[tuple[FragmentScan, Rows]]) -> int:
     """How many of the rows match the filter."""
-    return sum(
-        int(mask.true_count)
-        for group in _groups(found)
-        for mask in _masks(group[0][0].plan, [rows.batch for _, rows in group])
-    )
+    return sum(int(mask.true_count) for _, _, mask in judged(found))
 
 
 def _groups(found: list[tuple[FragmentScan, Rows]]) -> Iterator[list[tuple[FragmentScan, Rows]]]:
@@ -254,7 +256,8 @@ def _masks(plan: ReadPlan, batches: list[pa.RecordBatch]) -> list[pa.BooleanArra
     """The filter's answer for each batch; null counts as no."""
     assert plan.predicate is not None
     whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-    mask = pc.fill_null(plan.predicate.mask(whole), False)
+    mask = plan.predicate.mask(whole)
+    mask = pc.fill_null(mask, False) if mask.null_count else mask
     ends = np.cumsum([batch.num_rows for batch in batches]).tolist()
     return [mask.slice(end - batch.num_rows, batch.num_rows) for end, batch in zip(ends, batches, strict=True)]
 
@@ -275,13 +278,13 @@ def _among(rows: Rows, offsets: Offsets) -> Rows:
     return Rows(rows.batch.take(pa.array(wanted - rows.start)), chosen=wanted)
 
 
-def _cut(rows: Rows, begin: int, end: int, limit: int) -> Iterator[Rows]:
+def _cut(rows: Rows, begin: int, end: int, limit: int, dense: float) -> Iterator[Rows]:
     """Runs that span at most ``limit`` physical rows, or are as many sparse ones."""
     offsets = rows.offsets
     while begin < end:
         reach = int(np.searchsorted(offsets[begin:end], offsets[begin] + limit)) + begin
         few = min(end, begin + min(limit, _TAKEN_ROWS_MAX))
-        if few > reach and few - begin < _DENSE * (int(offsets[few - 1]) + 1 - int(offsets[begin])):
+        if few > reach and few - begin < dense * (int(offsets[few - 1]) + 1 - int(offsets[begin])):
             reach = few
         yield rows.slice(begin, reach)
         begin = reach

@@ -23,7 +23,7 @@ from tablewright.operations.scan_fragment import (
     match_rows,
 )
 
-__all__ = ["count_matches", "exact_batches", "limited", "run_reads", "slices"]
+__all__ = ["bundles", "count_matches", "exact_batches", "fragment_scans", "limited", "run_reads", "slices"]
 
 Piece = tuple[FragmentScan, int, int]
 
@@ -40,12 +40,12 @@ def run_reads(
     take: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some fragments. ``skip`` and ``take`` count rows and are for scans without a filter only."""
-    scans = _scans(context, plan, fragments, first_rows)
+    scans = fragment_scans(context, plan, fragments, first_rows)
     if plan.predicate is None:
-        for batches in prefetch(_read, _bundles(_pieces(scans, plan, skip, take))):
+        for batches in prefetch(_read, bundles(_pieces(scans, plan, skip, take))):
             yield from batches
         return
-    pieces = _bundles(piece for scan in scans for piece in scan.pieces())
+    pieces = bundles(piece for scan in scans for piece in scan.pieces())
     for batches in prefetch(_complete, _runs(prefetch(_match, pieces))):
         yield from batches
 
@@ -54,13 +54,14 @@ def count_matches(
     context: ReadContext, plan: ReadPlan, fragments: Sequence[Fragment], first_rows: Sequence[int]
 ) -> int:
     """How many rows match the plan's filter."""
-    scans = _scans(context, plan, fragments, first_rows)
-    return sum(prefetch(_count, _bundles(piece for scan in scans for piece in scan.pieces())))
+    scans = fragment_scans(context, plan, fragments, first_rows)
+    return sum(prefetch(_count, bundles(piece for scan in scans for piece in scan.pieces())))
 
 
-def _scans(
+def fragment_scans(
     context: ReadContext, plan: ReadPlan, fragments: Sequence[Fragment], first_rows: Sequence[int]
 ) -> Iterator[FragmentScan]:
+    """The fragments, ready to be read; what they share is worked out once."""
     shapes = plan.shapes()
     for fragment, first_row in zip(fragments, first_rows, strict=True):
         yield FragmentScan(context, plan, shapes, fragment, first_row)
@@ -91,7 +92,7 @@ def _runs(found: Iterator[list[Matches]]) -> Iterator[tuple[FragmentScan, Rows]]
                 yield match.scan, rows
 
 
-def _bundles(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+def bundles(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
     """Small pieces together, so that a thread has something to do."""
     bundle: list[Piece] = []
     rows = 0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tablewright.data.prefetch import prefetch
+from tablewright.data.prefetch import prefetch, spread
 
 
 def test_order_and_laziness() -> None:
@@ -59,3 +59,62 @@ def test_whoever_leaves_stops_it() -> None:
     results.close()  # type: ignore[attr-defined]
     time.sleep(0.05)
     assert len(begun) < 20
+
+
+class TestSpread:
+    def test_order_and_all_items(self) -> None:
+        assert spread(lambda n: n * n, range(100)) == [n * n for n in range(100)]
+        assert spread(str, []) == []
+        assert spread(str, [7]) == ["7"]
+
+    def test_the_caller_works_along(self) -> None:
+        seen = spread(lambda _: (time.sleep(0.005), threading.current_thread())[1], range(20))
+        assert threading.main_thread() in seen
+
+    def test_the_first_error_ends_it(self) -> None:
+        done = []
+
+        def work(n: int) -> int:
+            if n == 3:
+                raise ValueError("three")
+            done.append(n)
+            return n
+
+        with pytest.raises(ValueError, match="three"):
+            spread(work, iter(range(10_000)))
+        assert len(done) < 10_000
+
+    def test_a_source_that_fails(self) -> None:
+        def items() -> Iterator[int]:
+            yield from range(5)
+            raise KeyError("source")
+
+        with pytest.raises(KeyError, match="source"):
+            spread(str, items())
+
+
+def test_who_waits_works_along() -> None:
+    """The consumer takes what no thread has begun, and order stays."""
+    threads = set()
+
+    def work(n: int) -> int:
+        threads.add(threading.current_thread())
+        time.sleep(0.01)
+        return n
+
+    assert list(prefetch(work, range(30))) == list(range(30))
+    assert threading.main_thread() in threads
+
+
+def test_an_error_of_a_later_item_waits_for_its_turn() -> None:
+    def work(n: int) -> int:
+        time.sleep(0.002)
+        if n == 6:
+            raise ValueError("six")
+        return n
+
+    found = []
+    with pytest.raises(ValueError, match="six"):
+        found.extend(prefetch(work, range(30)))
+    results = prefetch(work, range(30))
+    assert [next(results) for _ in range(6)] == list(range(6))

@@ -90,12 +90,12 @@ def test_plain_scans_in_many_pieces(table: tuple[Snapshot, list[int]], monkeypat
     assert set(sizes[:-1]) == {8192} and sum(sizes) == len(live)
 
 
-@given(st.sets(st.integers(0, 12_999)), st.integers(1, 3000), st.integers(1, 600))
-def test_runs_cover_all_matches_once(offsets: set[int], limit: int, window: int) -> None:
+@given(st.sets(st.integers(0, 12_999)), st.integers(1, 3000), st.integers(1, 600), st.sampled_from([1 / 200, 1 / 12]))
+def test_runs_cover_all_matches_once(offsets: set[int], limit: int, window: int, dense: float) -> None:
     rows = Rows(no_columns(len(offsets)), chosen=np.array(sorted(offsets), np.int64))
     if not offsets:
         return
-    scan = _scan_without_files(limit)
+    scan = _scan_without_files(limit, dense)
     before = scan_fragment._WINDOW_ROWS
     scan_fragment._WINDOW_ROWS = window
     try:
@@ -109,7 +109,7 @@ def test_runs_cover_all_matches_once(offsets: set[int], limit: int, window: int)
         assert span <= limit or len(run) <= limit
 
 
-def _scan_without_files(limit: int) -> FragmentScan:
+def _scan_without_files(limit: int, dense: float) -> FragmentScan:
     class Sizes:
         def rows_per_piece(self, fragment: Any) -> int:
             return limit
@@ -123,6 +123,7 @@ def _scan_without_files(limit: int) -> FragmentScan:
         SimpleNamespace(sizes=Sizes()),
         None,
     )
+    scan._dense = dense
     return scan
 
 

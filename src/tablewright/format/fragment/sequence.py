@@ -16,11 +16,13 @@ import numpy as np
 from tablewright.checks import whole_number
 from tablewright.errors import CorruptTable, UnsupportedFeature
 from tablewright.format.fragment.codec import decode_fragment, encode_fragment
-from tablewright.format.fragment.facts import FragmentFacts, facts_of
+from tablewright.format.fragment.facts import FragmentFacts, facts_of, facts_of_values
 from tablewright.format.fragment.value import Fragment
 from tablewright.format.wire import Ints, Longs
 
 __all__ = ["FragmentList"]
+
+_FEW = 64
 
 
 class FragmentList(Sequence[Fragment]):
@@ -186,7 +188,7 @@ class FragmentList(Sequence[Fragment]):
             self._path,
             known={**self._known, **dict(zip(positions, new, strict=True))},
             fresh=self.fresh | frozenset(positions),
-            facts=self.facts.concat(facts_of(raw)),
+            facts=self.facts.concat(facts_of_values(new) if len(new) <= _FEW else facts_of(raw)),
         )
 
     def replaced(self, changed: Mapping[int, Fragment], dropped: Collection[int] = ()) -> FragmentList:

@@ -1,0 +1,87 @@
+"""Columns of a single fragment, written but not committed: for people who distribute the work themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tablewright.api.columns import joined, request_of
+from tablewright.api.metadata import FragmentMetadata
+from tablewright.api.schema import LanceSchema
+from tablewright.api.udf import BatchUDF
+from tablewright.errors import InvalidRequest
+from tablewright.format.fragment import DataFile, Fragment
+from tablewright.format.roaring import encode_bitmap
+from tablewright.operations.columns import ColumnsPlan, ColumnsResult, with_file
+from tablewright.operations.columns_join import Join, Patch, PatchedColumns
+from tablewright.operations.leftovers import removed_on_failure
+from tablewright.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from tablewright.api.fragment import LanceFragment
+
+__all__ = ["merge", "merge_columns", "update_columns"]
+
+
+def merge_columns(
+    fragment: LanceFragment, value_func: Any, columns: Any, batch_size: int | None, reader_schema: pa.Schema | None
+) -> tuple[FragmentMetadata, LanceSchema]:
+    """The fragment with new columns, and the table's schema with them."""
+    if isinstance(value_func, BatchUDF) and value_func.checkpoint_file is not None:
+        raise InvalidRequest(
+            "A checkpoint file cannot be used when applying a UDF with LanceFragment.merge_columns. You must apply "
+            "your own checkpointing for fragment-level operations."
+        )
+    dataset = fragment._dataset
+    request, source = request_of(dataset, value_func, columns, reader_schema, batch_size)
+    plan = request.plan(dataset._snapshot).of_fragments([fragment._fragment])
+    files: list[DataFile] = []
+    with removed_on_failure(dataset._world) as leftovers:
+
+        def record(_: Fragment, made: ColumnsResult) -> None:
+            leftovers.add(made.paths)
+            files.append(made.file)
+
+        source.write(dataset, plan, (), record)
+    return _grown(plan, fragment._fragment, files)
+
+
+def merge(
+    fragment: LanceFragment, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None
+) -> tuple[FragmentMetadata, LanceSchema]:
+    """The fragment with the columns of joined data, and the table's schema with them."""
+    lookup = joined(data, left_on, right_on, schema, "fragment")
+    snapshot = fragment._dataset._snapshot
+    plan = Join(lookup, left_on, "fragment").plan(snapshot).of_fragments([fragment._fragment])
+    return _grown(plan, fragment._fragment, [_written(plan, snapshot)])
+
+
+def update_columns(
+    fragment: LanceFragment, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None
+) -> tuple[FragmentMetadata, list[int], bytes]:
+    """The fragment with joined values in its columns, the ids of these, and which rows have changed."""
+    lookup = joined(data, left_on, right_on, schema, "fragment")
+    snapshot = fragment._dataset._snapshot
+    plan = Patch(lookup, left_on).plan(snapshot).of_fragments([fragment._fragment])
+    file = _written(plan, snapshot)
+    assert plan.work is not None and isinstance(plan.work.computation, PatchedColumns)
+    matched = plan.work.computation.matched
+    rows = BitMap(np.concatenate(matched)) if matched else BitMap()
+    modified = [field.id for field in plan.written.fields]
+    return _grown(plan, fragment._fragment, [file])[0], modified, encode_bitmap(rows)
+
+
+def _written(plan: ColumnsPlan, snapshot: Snapshot) -> DataFile:
+    assert plan.work is not None
+    (task,) = plan.tasks()
+    return plan.work(task, snapshot.world).file
+
+
+def _grown(plan: ColumnsPlan, fragment: Fragment, files: list[DataFile]) -> tuple[FragmentMetadata, LanceSchema]:
+    alive = {field.id for field in plan.after.fields}
+    for file in files:
+        fragment = with_file(fragment, file, alive)
+    return FragmentMetadata.of(fragment), LanceSchema(plan.after)

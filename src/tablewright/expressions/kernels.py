@@ -1,0 +1,132 @@
+"""Simple conditions on Arrow's own kernels: an answer without a query engine's plan, which costs as much as the answer.
+
+Comparisons of a column with a literal, IN, BETWEEN, IS [NOT] NULL, and AND and OR of those. Only where both engines
+mean the same: numbers that the column's type can hold exactly, and text. There is no NOT here, so it does not matter
+that a null may come out as false: a filter drops both.
+
+DataFusion orders all floats: NaN comes after everything and equals itself, and -0.0 comes before 0.0. So a literal
+here is neither NaN nor zero, and *greater* is the opposite of *less or equal*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as at
+from datafusion import Expr
+
+__all__ = ["Condition", "condition_of"]
+
+_COMPARISONS = {
+    "=": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
+_OPPOSITES = {"greater": "less_equal", "greater_equal": "less"}
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_LOGIC = {"AND": "and_kleene", "OR": "or_kleene"}
+_TESTS = {"IsNull": "is_null", "IsNotNull": "is_valid"}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A kernel, and what it is applied to: columns by name, literals, or other conditions."""
+
+    function: str
+    operands: tuple[str | pa.Scalar | Condition, ...]
+    values: pa.Array | None = None
+
+    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """True where the condition holds; false or null elsewhere."""
+        if self.values is not None:
+            return pc.is_in(batch.column(self.operands[0]), value_set=self.values)
+        return pc.call_function(self.function, [_value(operand, batch) for operand in self.operands])
+
+
+def _value(operand: str | pa.Scalar | Condition, batch: pa.RecordBatch) -> Any:
+    if isinstance(operand, Condition):
+        return operand.mask(batch)
+    return batch.column(operand) if isinstance(operand, str) else operand
+
+
+def condition_of(tree: Expr, types: Mapping[str, pa.DataType]) -> Condition | None:
+    """The condition that a tree is, if it is simple. ``types`` are those of the columns, by the names in the tree."""
+    variant = tree.variant_name()
+    if variant == "BinaryExpr":
+        operator = tree.rex_call_operator()
+        left, right = tree.rex_call_operands()
+        if operator in _LOGIC:
+            return _both(_LOGIC[operator], condition_of(left, types), condition_of(right, types))
+        if left.variant_name() == "Literal":
+            operator, left, right = _TURNED.get(operator, operator), right, left
+        return _comparison(operator, left, right, types)
+    if variant in _TESTS:
+        (column,) = tree.rex_call_operands()
+        name = _column(column, types)
+        plain = name is not None and not isinstance(types[name], pa.BaseExtensionType)
+        return Condition(_TESTS[variant], (name,)) if name is not None and plain else None
+    if variant in ("InList", "Between") and not tree.to_variant().negated():
+        return _range_or_list(variant, tree.rex_call_operands(), types)
+    return None
+
+
+def _both(function: str, left: Condition | None, right: Condition | None) -> Condition | None:
+    return None if left is None or right is None else Condition(function, (left, right))
+
+
+def _range_or_list(variant: str, operands: list[Expr], types: Mapping[str, pa.DataType]) -> Condition | None:
+    column, *others = operands
+    if variant == "Between":
+        low, high = others
+        return _both("and_kleene", _comparison(">=", column, low, types), _comparison("<=", column, high, types))
+    name = _column(column, types)
+    if name is None:
+        return None
+    literals = [literal for other in others if (literal := _literal(other, types[name])) is not None]
+    if len(literals) < len(others):
+        return None
+    return Condition("is_in", (name,), pa.array([literal.as_py() for literal in literals], types[name]))
+
+
+def _comparison(operator: str, column: Expr, literal: Expr, types: Mapping[str, pa.DataType]) -> Condition | None:
+    name = _column(column, types)
+    if name is None or operator not in _COMPARISONS:
+        return None
+    value, function = _literal(literal, types[name]), _COMPARISONS[operator]
+    if value is None:
+        return None
+    if at.is_floating(types[name]) and function in _OPPOSITES:
+        return Condition("invert", (Condition(_OPPOSITES[function], (name, value)),))
+    return Condition(function, (name, value))
+
+
+def _column(tree: Expr, types: Mapping[str, pa.DataType]) -> str | None:
+    if tree.variant_name() != "Column":
+        return None
+    name = str(tree.canonical_name())
+    return name if name in types else None
+
+
+def _literal(tree: Expr, kind: pa.DataType) -> pa.Scalar | None:
+    """A literal in the column's own type; ``None`` if it is none, is null, or does not fit exactly."""
+    if tree.variant_name() != "Literal":
+        return None
+    value = tree.python_value()
+    number = at.is_integer(value.type) or at.is_floating(value.type)
+    whole = at.is_integer(kind) and at.is_integer(value.type)
+    text = (at.is_string(kind) or at.is_large_string(kind)) and at.is_string(value.type)
+    real = (at.is_float64(kind) or at.is_float32(kind)) and number
+    if not value.is_valid or not (whole or text or real):
+        return None
+    try:
+        fitting = pa.scalar(value.as_py(), kind)
+    except (pa.ArrowInvalid, OverflowError):
+        return None
+    return fitting if not real or (fitting.as_py() == value.as_py() and value.as_py()) else None

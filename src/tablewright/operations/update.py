@@ -1,0 +1,277 @@
+"""Update: rows that match get new values, by moving them or by rewriting columns, fragment by fragment (§7.1, §7.2).
+
+1. *plan* (pure): what is assigned (:mod:`.update_values`), and how the rows are found (:mod:`.match`).
+2. *match*: the offsets of matching rows, as tasks. Without a condition there is nothing to look for.
+3. *decide* (pure): rows or columns, by the bytes that each would write of a fragment (:mod:`.update_costs`).
+4. *write*: a task per fragment whose columns are rewritten (:mod:`.update_columns`), and one per group of fragments
+   whose rows move (:mod:`.update_rows`).
+5. *finish* (pure): one Update transaction. With both ways in it, it is one of columns that moves rows too.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyroaring import FrozenBitMap
+
+from tablewright.errors import InvalidRequest, UnsupportedFeature
+from tablewright.expressions.filters import Filter
+from tablewright.format.flags import MIXED_FILE_VERSIONS, check_writable
+from tablewright.format.fragment import FragmentList
+from tablewright.format.manifest import Manifest
+from tablewright.format.schema import Schema, check_file_version
+from tablewright.format.transaction import Transaction, Update, UpdateMode
+from tablewright.operations.delete import Hidden, with_hidden_rows
+from tablewright.operations.match import Matched, plan_match, read_fields
+from tablewright.operations.scan import ScanPlan
+from tablewright.operations.update_columns import ColumnsResult, ColumnsTask, run_columns_task
+from tablewright.operations.update_costs import (
+    REWRITE_COLUMNS,
+    REWRITE_ROWS,
+    Decision,
+    FragmentChoice,
+    check_write_mode,
+    decide,
+)
+from tablewright.operations.update_rows import ROWS_PER_FILE_MAX, RowsPart, RowsResult, RowsTask, run_rows_task
+from tablewright.operations.update_values import Assignments, compile_updates
+from tablewright.operations.write import WriteSettings
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.transaction.affected import AffectedRows
+from tablewright.world import World
+
+__all__ = [
+    "Found",
+    "UpdateOptions",
+    "UpdatePlan",
+    "columns_tasks",
+    "decide_update",
+    "finish_update",
+    "found_rows",
+    "plan_update",
+    "rows_tasks",
+    "run_update_task",
+    "update_tasks",
+]
+
+_GROUP_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateOptions:
+    """What a caller of ``update`` may choose."""
+
+    write_mode: str = "auto"
+    data_storage_version: str | None = None
+
+    def __post_init__(self) -> None:
+        check_write_mode(self.write_mode)
+        WriteSettings(data_storage_version=self.data_storage_version).file_version  # noqa: B018 an unknown one raises
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatePlan:
+    """A decided update, up to the choice between rows and columns. ``str(plan)`` explains it."""
+
+    assignments: Assignments
+    match: ScanPlan
+    fragments: FragmentList
+    table: Schema
+    write_mode: str
+    file_version: str
+    reads: frozenset[int] | None
+
+    @property
+    def updates_all(self) -> bool:
+        """Whether every live row matches, so that nobody has to look."""
+        return self.match.whole.reads.predicate is None
+
+    @property
+    def estimated_bytes(self) -> int:
+        """About how much is read to find the rows."""
+        return 0 if self.updates_all else self.match.estimated_bytes
+
+    @property
+    def changed_columns(self) -> tuple[int, ...]:
+        """The ids of the columns that change, with all below them."""
+        return _subtrees(self.table, [item.path[0] for item in self.assignments.items])
+
+    @property
+    def changed_fields(self) -> tuple[int, ...]:
+        """The ids of the fields that are assigned, with all below and above them."""
+        ids: dict[int, None] = {}
+        for item in self.assignments.items:
+            ids.update(dict.fromkeys((*self.table.ancestors(item.field_id), *self.table.descendants(item.field_id))))
+        return tuple(sorted(ids))
+
+    def __str__(self) -> str:
+        read = ", ".join(dict.fromkeys(path[0] for path in self.assignments.paths))
+        return (
+            f"Update: set {self.assignments}, write_mode={self.write_mode}, expressions read [{read}], "
+            f"file version {self.file_version}\n{self.match}"
+        )
+
+
+def _subtrees(table: Schema, names: Sequence[str]) -> tuple[int, ...]:
+    return tuple(id for field in table.top_level if field.name in names for id in table.descendants(field.id))
+
+
+def plan_update(
+    snapshot: Snapshot, updates: Mapping[str, str], where: Filter | None, options: UpdateOptions, now_ns: int
+) -> UpdatePlan:
+    """Decide what is assigned and how rows are found. Bad names, types and predicates fail here."""
+    check_writable(snapshot.manifest.writer_flags, snapshot.location.uri)
+    table = snapshot.schema
+    assignments = compile_updates(updates, table, now_ns)
+    match = plan_match(snapshot, where, now_ns)
+    condition = match.whole.reads.predicate
+    looked_at = [*assignments.paths, *((name,) for name in assignments.kept_in_part)]
+    return UpdatePlan(
+        assignments=assignments,
+        match=match,
+        fragments=snapshot.fragments,
+        table=table,
+        write_mode=options.write_mode,
+        file_version=_file_version(snapshot.manifest, options.data_storage_version),
+        reads=read_fields(table, looked_at if condition is None else [*condition.paths, *looked_at]),
+    )
+
+
+def _file_version(manifest: Manifest, asked: str | None) -> str:
+    """The version of the new files: the table's own, or another one if the table mixes versions already."""
+    version = WriteSettings(data_storage_version=asked).file_version or manifest.data_storage_version
+    if version != manifest.data_storage_version and not manifest.writer_flags & MIXED_FILE_VERSIONS:
+        raise UnsupportedFeature(
+            f"data_storage_version={asked!r}: the table's files are of version {manifest.data_storage_version}, and "
+            "this release does not begin to mix versions. Leave it out."
+        )
+    problems = check_file_version(manifest.schema, version)
+    if problems:
+        raise InvalidRequest(f"File version {version} can't store these columns: " + "; ".join(problems))
+    return version
+
+
+# ---------------------------------------------------------------------------------------------------------- decide
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rows that match: how many per fragment id, and which (serialised bitmaps); ``None`` for all live ones."""
+
+    counts: Mapping[int, int]
+    offsets: Mapping[int, bytes] | None
+
+
+def found_rows(plan: UpdatePlan, matched: Sequence[Matched]) -> Found:
+    """What the tasks of the match found; without tasks, all live rows."""
+    if plan.updates_all:
+        ids = plan.fragments.ids.tolist()
+        live = (plan.fragments.physical_rows - plan.fragments.deleted_rows).tolist()
+        return Found({id: rows for id, rows in zip(ids, live, strict=True) if rows}, None)
+    offsets = {id: bitmap for each in matched for id, bitmap in each.offsets.items()}
+    return Found({id: len(FrozenBitMap.deserialize(bitmap)) for id, bitmap in offsets.items()}, offsets)
+
+
+def decide_update(plan: UpdatePlan, found: Found) -> Decision:
+    """Rows or columns, for each fragment with matches."""
+    fragments = [plan.fragments.by_id(id) for id in found.counts]
+    return decide(plan.table, fragments, found.counts, plan.assignments.columns, plan.write_mode)
+
+
+def update_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[ColumnsTask | RowsTask, ...]:
+    """All that has to be written."""
+    return (*columns_tasks(plan, found, decision), *rows_tasks(plan, found, decision))
+
+
+def run_update_task(task: ColumnsTask | RowsTask, world: World) -> ColumnsResult | RowsResult:
+    """Write the columns of a fragment, or the rows of several. If it fails, nothing stays behind."""
+    return run_columns_task(task, world) if isinstance(task, ColumnsTask) else run_rows_task(task, world)
+
+
+def columns_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[ColumnsTask, ...]:
+    """A task per fragment whose columns are rewritten."""
+    whole = plan.match.whole
+    first_rows = _first_rows(plan)
+    return tuple(
+        ColumnsTask(
+            location=whole.location,
+            base_paths=whole.base_paths,
+            table=plan.table,
+            assignments=plan.assignments,
+            file_version=plan.file_version,
+            fragment=plan.fragments.by_id(choice.fragment_id),
+            first_row=first_rows[choice.fragment_id],
+            offsets=None if found.offsets is None else found.offsets[choice.fragment_id],
+        )
+        for choice in decision.of_mode(REWRITE_COLUMNS)
+    )
+
+
+def rows_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[RowsTask, ...]:
+    """Tasks for the fragments whose rows move, each of some 64 MiB of rows and one file's worth at most."""
+    whole = plan.match.whole
+    first_rows = _first_rows(plan)
+    tasks = []
+    for group in _groups(decision.of_mode(REWRITE_ROWS)):
+        parts = tuple(
+            RowsPart(
+                fragment=plan.fragments.by_id(choice.fragment_id),
+                first_row=first_rows[choice.fragment_id],
+                offsets=None if found.offsets is None else found.offsets[choice.fragment_id],
+            )
+            for choice in group
+        )
+        tasks.append(
+            RowsTask(
+                location=whole.location,
+                version=whole.version,
+                base_paths=whole.base_paths,
+                table=plan.table,
+                assignments=plan.assignments,
+                file_version=plan.file_version,
+                parts=parts,
+            )
+        )
+    return tuple(tasks)
+
+
+def _first_rows(plan: UpdatePlan) -> dict[int, int]:
+    return dict(zip(plan.fragments.ids.tolist(), plan.match.whole.first_rows, strict=True))
+
+
+def _groups(choices: Sequence[FragmentChoice]) -> Iterator[list[FragmentChoice]]:
+    group: list[FragmentChoice] = []
+    size = rows = 0
+    for choice in choices:
+        size, rows = size + choice.bytes_rows, rows + choice.matched_rows
+        if group and (size > _GROUP_BYTES or rows > ROWS_PER_FILE_MAX):
+            yield group
+            group, size, rows = [], choice.bytes_rows, choice.matched_rows
+        group.append(choice)
+    if group:
+        yield group
+
+
+# ---------------------------------------------------------------------------------------------------------- finish
+def finish_update(
+    plan: UpdatePlan, results: Sequence[ColumnsResult | RowsResult], uuid: uuid.UUID
+) -> tuple[Transaction, AffectedRows]:
+    """The transaction of what the tasks wrote, and the rows that it moves or changes."""
+    columns = [result for result in results if isinstance(result, ColumnsResult)]
+    rows = [result for result in results if isinstance(result, RowsResult)]
+    hidden = [each for result in rows for each in result.hidden]
+    patched = [plan.fragments.by_id(result.fragment_id).with_column_file(result.file) for result in columns]
+    updated = [*patched, *with_hidden_rows(plan.fragments, hidden)]
+    operation = Update(
+        removed_fragment_ids=tuple(sorted(each.fragment_id for each in hidden if each.deletion is None)),
+        updated_fragments=tuple(sorted(updated, key=lambda fragment: fragment.id)),
+        new_fragments=tuple(fragment for result in rows for fragment in result.fragments),
+        fields_modified=plan.changed_columns if columns else (),
+        fields_for_preserving_frag_bitmap=plan.changed_fields if rows or not columns else (),
+        update_mode=UpdateMode.REWRITE_COLUMNS if columns else UpdateMode.REWRITE_ROWS,
+        updated_fragment_offsets={result.fragment_id: result.offsets for result in columns},
+    )
+    touched: list[ColumnsResult | Hidden] = [*columns, *hidden]
+    offsets = {each.fragment_id: FrozenBitMap.deserialize(each.offsets) for each in touched}
+    transaction = Transaction(read_version=plan.match.whole.version, uuid=str(uuid), operation=operation)
+    return transaction, AffectedRows(offsets, plan.reads)

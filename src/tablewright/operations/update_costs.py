@@ -1,0 +1,163 @@
+"""Rows or columns? What either way would write of a fragment, and which one is less.
+
+- *Rows*: the rows that match move to a new fragment with all their columns: matched rows × width of a row.
+- *Columns*: the columns that change are written anew for all physical rows: physical rows × their width.
+
+Widths are those on disk, guessed without opening files: fixed-width columns are known, what a file is larger than those
+is shared out among its other columns. Each fragment is decided alone; where both cost the same, columns are written:
+the rows stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tablewright.data.sizes import fixed_width
+from tablewright.errors import InvalidRequest
+from tablewright.format.fragment import DataFile, Fragment
+from tablewright.format.schema import Schema
+
+__all__ = ["REWRITE_COLUMNS", "REWRITE_ROWS", "WRITE_MODES", "Decision", "FragmentChoice", "check_write_mode", "decide"]
+
+REWRITE_ROWS, REWRITE_COLUMNS = "rewrite_rows", "rewrite_columns"
+WRITE_MODES = ("auto", REWRITE_ROWS, REWRITE_COLUMNS)
+
+_BYTES_UNKNOWN = 64.0
+_BYTES_MIN = 1.0
+_FILE_BYTES, _FILE_BYTES_PER_COLUMN = 256, 128  # what a file takes beside its rows, about
+_SHOWN_MAX = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FragmentChoice:
+    """What the two ways would write of one fragment, and the way that was chosen."""
+
+    fragment_id: int
+    matched_rows: int
+    bytes_rows: int
+    bytes_columns: int
+    mode: str
+
+    @property
+    def bytes_written(self) -> int:
+        """What the chosen way writes."""
+        return self.bytes_rows if self.mode == REWRITE_ROWS else self.bytes_columns
+
+    def __str__(self) -> str:
+        return (
+            f"fragment {self.fragment_id}: matched_rows={self.matched_rows}, bytes_rows={self.bytes_rows}, "
+            f"bytes_columns={self.bytes_columns} -> {self.mode}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The choices for all fragments with matches, by id. ``str(decision)`` shows the first of them, and totals."""
+
+    choices: tuple[FragmentChoice, ...] = ()
+
+    def of_mode(self, mode: str) -> tuple[FragmentChoice, ...]:
+        """The fragments for which a way was chosen."""
+        return tuple(choice for choice in self.choices if choice.mode == mode)
+
+    @property
+    def bytes_written(self) -> int:
+        """What all of it writes."""
+        return sum(choice.bytes_written for choice in self.choices)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        rows, columns = self.of_mode(REWRITE_ROWS), self.of_mode(REWRITE_COLUMNS)
+        yield (
+            f"Decision: matched_rows={sum(choice.matched_rows for choice in self.choices)} in {len(self.choices)} "
+            f"fragments, bytes_rows={sum(choice.bytes_rows for choice in self.choices)}, "
+            f"bytes_columns={sum(choice.bytes_columns for choice in self.choices)}: "
+            f"{len(rows)} fragments {REWRITE_ROWS}, {len(columns)} {REWRITE_COLUMNS}, "
+            f"{self.bytes_written} bytes in all"
+        )
+        for choice in self.choices[:_SHOWN_MAX]:
+            yield f"  {choice}"
+        if len(self.choices) > _SHOWN_MAX:
+            yield f"  … and {len(self.choices) - _SHOWN_MAX} more"
+
+
+def check_write_mode(write_mode: str) -> str:
+    """One of :data:`WRITE_MODES`."""
+    if write_mode not in WRITE_MODES:
+        raise InvalidRequest(f"Unknown write_mode {write_mode!r}: use one of {', '.join(map(repr, WRITE_MODES))}.")
+    return write_mode
+
+
+def decide(
+    table: Schema, fragments: Sequence[Fragment], matched: Mapping[int, int], columns: Sequence[str], write_mode: str
+) -> Decision:
+    """Decide each fragment that has ``matched`` rows (counts by fragment id); ``columns`` are those that change."""
+    widths = StoredWidths(table)
+    changed = [field.id for field in table.top_level if field.name in columns]
+    rows_only = any(map(partial(_has_no_members, table), changed))
+    chosen = []
+    for fragment in sorted(fragments, key=lambda fragment: fragment.id):
+        rows = matched.get(fragment.id, 0)
+        if not rows:
+            continue
+        known = widths.of(fragment)
+        bytes_rows = round(rows * sum(known.values()))
+        bytes_columns = round(fragment.physical_rows * sum(known[id] for id in changed))
+        mode = write_mode
+        if mode == "auto":
+            mode = REWRITE_ROWS if bytes_rows < bytes_columns or rows_only else REWRITE_COLUMNS
+        chosen.append(
+            FragmentChoice(
+                fragment_id=fragment.id,
+                matched_rows=rows,
+                bytes_rows=bytes_rows,
+                bytes_columns=bytes_columns,
+                mode=mode,
+            )
+        )
+    return Decision(tuple(chosen))
+
+
+def _has_no_members(table: Schema, column: int) -> bool:
+    """Whether there is a struct without members in a column: a file of such columns alone can't hold their nulls."""
+    nodes = [table.by_id(id) for id in table.descendants(column)]
+    return any(node.logical_type == "struct" and not table.children(node.id) for node in nodes)
+
+
+class StoredWidths:
+    """Bytes per row on disk of each column of a table, fragment by fragment."""
+
+    def __init__(self, table: Schema) -> None:
+        fields = zip(table.top_level, table.to_arrow(), strict=True)
+        self._fixed = {column.id: fixed_width(field.type) for column, field in fields}
+        self._ids = {column.id: frozenset(table.descendants(column.id)) for column in table.top_level}
+        self._files: dict[tuple[int, ...], tuple[int, tuple[int, ...], int]] = {}
+
+    def of(self, fragment: Fragment) -> dict[int, float]:
+        """By column id."""
+        widths = {column: float(fixed or 0) for column, fixed in self._fixed.items()}
+        for file in fragment.files:
+            fixed_bytes, variable, sharers = self._held(file)
+            if not variable:
+                continue
+            values = file.file_size_bytes - _FILE_BYTES - _FILE_BYTES_PER_COLUMN * len(file.fields)
+            per_row = values / max(1, fragment.physical_rows)
+            share = max(0.0, per_row - fixed_bytes) / sharers if file.file_size_bytes else _BYTES_UNKNOWN
+            for column in variable:
+                widths[column] += share
+        return {column: max(_BYTES_MIN, width) for column, width in widths.items()}
+
+    def _held(self, file: DataFile) -> tuple[int, tuple[int, ...], int]:
+        """A file's fixed bytes per row, its variable columns, and how many share the rest: superseded ones too."""
+        known = self._files.get(file.fields)
+        if known is None:
+            held = [column for column, ids in self._ids.items() if not ids.isdisjoint(file.fields)]
+            variable = tuple(column for column in held if self._fixed[column] is None)
+            fixed_bytes = sum(self._fixed[column] or 0 for column in held)
+            sharers = len(variable) + sum(field < 0 for field in file.fields)
+            known = self._files[file.fields] = (fixed_bytes, variable, sharers)
+        return known

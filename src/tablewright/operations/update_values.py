@@ -1,0 +1,212 @@
+"""``SET column = expression``: which fields an update assigns, and the values they get.
+
+Targets are columns, or fields inside structs (``"st.a"``); names are found as in filters. An expression is evaluated by
+DataFusion over the rows that match and no others, all see the old values, and each is cast to its column's type by
+DataFusion's own rules, as pylance does: ``'7'`` may go into an integer, ``300`` not into an int8. What can be known
+without rows is refused before anything is read.
+
+A field of a struct that is null gets its value too: the struct is no longer null then, its other fields are.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import pyarrow as pa
+import pyarrow.types as at
+
+from tablewright.checks import check_text
+from tablewright.data.conform import conform
+from tablewright.data.read import no_columns
+from tablewright.errors import InvalidRequest, SchemaMismatch, WrongType
+from tablewright.expressions.engine import ExpressionError, Frame
+from tablewright.expressions.scope import SYSTEM_COLUMNS, Scope, empty_batch, with_system_columns
+from tablewright.expressions.sql import CompiledExpression, compile_sql
+from tablewright.format.field_path import parse_path
+from tablewright.format.schema import Schema
+
+__all__ = ["Assignment", "Assignments", "compile_updates"]
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """One field and the expression for its new values. ``kind`` is what the values are cast to."""
+
+    path: Path
+    field_id: int
+    kind: pa.DataType
+    expression: CompiledExpression
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.path)} = {self.expression.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignments:
+    """All assignments of an update over ``schema``, the Arrow schema of the table."""
+
+    items: tuple[Assignment, ...]
+    schema: pa.Schema
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that change, in the table's order."""
+        changed = {item.path[0] for item in self.items}
+        return tuple(name for name in self.schema.names if name in changed)
+
+    @property
+    def kept_in_part(self) -> tuple[str, ...]:
+        """Those of the columns of which only some fields change."""
+        return tuple(dict.fromkeys(item.path[0] for item in self.items if len(item.path) > 1))
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All that the expressions read."""
+        return tuple(dict.fromkeys(path for item in self.items for path in item.expression.paths))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns that :meth:`changed` needs in its batch."""
+        read = dict.fromkeys(name for item in self.items for name in item.expression.columns)
+        return tuple(read | dict.fromkeys(self.kept_in_part))
+
+    def changed(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+        """The new values of the columns that change, for rows that match; a null or value that can't be is refused."""
+        new: dict[str, pa.Array] = {}
+        for item, values in zip(self.items, self._values(rows), strict=True):
+            top, *below = item.path
+            new[top] = _put(new[top] if top in new else rows.column(top), below, values) if below else values
+        return {name: _fit(array, self.schema.field(name)) for name, array in new.items()}
+
+    def _values(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        names = list(dict.fromkeys(name for item in self.items for name in item.expression.columns))
+        try:
+            frame = Frame(rows.select(names) if names else no_columns(rows.num_rows))
+            return frame.values([frame.parse(item.expression.sql).cast(item.kind) for item in self.items])
+        except ExpressionError as error:
+            raise InvalidRequest(f"Invalid user input: {error}. The update was: {self}.") from error
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.items))
+
+
+# ----------------------------------------------------------------------------------------------------------- plan
+def compile_updates(updates: Mapping[str, str], table: Schema, now_ns: int) -> Assignments:
+    """Resolve and check ``{column: SQL}``; whatever is wrong is :class:`InvalidRequest`."""
+    if not isinstance(updates, Mapping):
+        raise WrongType(f"Invalid user input: updates must be a dict of column to SQL text, got {updates!r}.")
+    if not updates:
+        raise InvalidRequest("Invalid user input: No updates provided. Give at least one column and its expression.")
+    schema = table.to_arrow()
+    items = tuple(_assignment(table, schema, name, sql, now_ns) for name, sql in updates.items())
+    for one, other in combinations(items, 2):
+        if one.path[: len(other.path)] == other.path or other.path[: len(one.path)] == one.path:
+            both = f'"{".".join(one.path)}" and "{".".join(other.path)}"'
+            raise InvalidRequest(f"Invalid user input: {both} are updated both, and one is (part of) the other.")
+    assignments = Assignments(items=items, schema=schema)
+    for item in items:
+        _check(item, schema)
+    return assignments
+
+
+def _assignment(table: Schema, schema: pa.Schema, name: str, sql: str, now_ns: int) -> Assignment:
+    check_text(name, "a column's name in updates")
+    check_text(sql, f"the expression of column {name!r}")
+    path = _resolve(schema, name)
+    field_id, kind = _find(table, path), _type_at(schema, path)
+    expression = compile_sql(sql, table, now_ns=now_ns)
+    return Assignment(path=path, field_id=field_id, kind=_storage(kind), expression=expression)
+
+
+def _resolve(schema: pa.Schema, name: str) -> Path:
+    """The path of real names; a name that is a column's own wins over a dotted path."""
+    if name in schema.names:
+        return (name,)
+    parts = parse_path(name) if name else [""]
+    scope = Scope(schema)
+    if len(parts) == 1 and scope.column(parts[0]) is None and parts[0] in SYSTEM_COLUMNS:
+        raise InvalidRequest(f'Invalid user input: Column "{name}" is a system column: Lance keeps it, nobody sets it.')
+    try:
+        return scope.resolve(parts)
+    except InvalidRequest as error:
+        close = difflib.get_close_matches(name, schema.names, n=1)
+        hint = f" Did you mean '{close[0]}'?" if close else ""
+        raise InvalidRequest(
+            f'Invalid user input: Column "{name}" does not exist.{hint} The columns are: {", ".join(schema.names)}.'
+        ) from error
+
+
+def _find(table: Schema, path: Path) -> int:
+    level, found = table.top_level, -1
+    for name in path:
+        found = next(field.id for field in level if field.name == name)
+        level = table.children(found)
+    return found
+
+
+def _type_at(schema: pa.Schema, path: Path) -> pa.DataType:
+    kind = schema.field(path[0]).type
+    for name in path[1:]:
+        kind = kind.field(name).type
+    return kind
+
+
+def _storage(kind: pa.DataType) -> pa.DataType:
+    """What DataFusion can cast to: no extensions, and nulls allowed everywhere (they are looked for afterwards)."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _storage(kind.storage_type)
+    if at.is_struct(kind):
+        return pa.struct([field.with_type(_storage(field.type)).with_nullable(True) for field in kind])
+    if at.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_storage(kind.value_type)).with_nullable(True))
+    return kind
+
+
+def _check(item: Assignment, schema: pa.Schema) -> None:
+    """Cast over no rows, which folds literals; and look whether a constant is null where none may be."""
+    expression = item.expression
+    if expression.columns and expression.type == item.kind:
+        return
+    known = with_system_columns(schema)
+    alone = Assignments(items=(item,), schema=schema)
+    try:
+        if expression.columns:
+            alone._values(empty_batch(pa.schema([known.field(name) for name in expression.columns])))
+        else:
+            column = schema.field(item.path[0])
+            one = pa.record_batch([pa.nulls(1, column.type)], schema=pa.schema([column.with_nullable(True)]))
+            if len(item.path) == 1:
+                alone.changed(one)
+            else:
+                alone._values(one)
+    except InvalidRequest as error:
+        where = f'Column "{".".join(item.path)}" of type {_type_at(schema, item.path)}'
+        raise InvalidRequest(f"{error} {where} can't take the value of {expression.text!r}.") from error
+
+
+# ------------------------------------------------------------------------------------------------------------ run
+def _put(array: pa.Array, path: Sequence[str], values: pa.Array) -> pa.Array:
+    """A struct column with the values of one field inside of it."""
+    if not path:
+        return values
+    index = array.type.get_field_index(path[0])
+    members = array.flatten()  # what is below a null struct becomes null
+    members[index] = _put(members[index], path[1:], values)
+    fields = [
+        field.with_type(member.type).with_nullable(True) for field, member in zip(array.type, members, strict=True)
+    ]
+    return pa.StructArray.from_arrays(members, fields=fields)
+
+
+def _fit(array: pa.Array, field: pa.Field) -> pa.Array:
+    """The array in the column's exact type."""
+    batch = pa.RecordBatch.from_arrays([array], names=[field.name])
+    try:
+        return conform(batch, pa.schema([field])).column(0)
+    except SchemaMismatch as error:
+        raise InvalidRequest(f"Invalid user input: {'; '.join(error.differences)}.") from error
