@@ -2,7 +2,7 @@
 
 1. Plan on the dataset's own version, run a task per fragment, commit.
 2. Another writer was faster: plan on the newest version. What is computed stays, wherever it is still right
-   (:mod:`tablewright.operations.columns_keep`): only fragments that are new, or whose inputs were rewritten, are
+   (:mod:`tablewright.operations.columns.keep`): only fragments that are new, or whose inputs were rewritten, are
    computed. Deletions do not even lead here: the commit itself moves past them.
 3. At the end, files that the committed version does not use are removed; after a failure all are, unless nobody knows
    whether it failed, or a checkpoint needs them.
@@ -21,9 +21,9 @@ from tablewright.errors import CommitConflict, CommitUnknown, InvalidRequest
 from tablewright.format import transaction as values
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.naming import data_path
-from tablewright.operations.columns import ColumnsPlan, ColumnsResult, finish_columns
-from tablewright.operations.columns_add import Request
-from tablewright.operations.columns_keep import Kept
+from tablewright.operations.columns.add import Request
+from tablewright.operations.columns.keep import Kept
+from tablewright.operations.columns.plan import ColumnsPlan, ColumnsResult, finish_columns
 from tablewright.operations.leftovers import Leftovers
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.transaction.commit import Committed, commit

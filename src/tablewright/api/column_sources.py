@@ -11,10 +11,10 @@ from tablewright.engine.choose import Choice
 from tablewright.engine.local import LocalEngine
 from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import DataFile, Fragment
-from tablewright.operations.columns import ColumnsPlan, ColumnsResult, ColumnsTask, ColumnsWork
-from tablewright.operations.columns_checkpoint import Checkpoint, CheckpointedWork
-from tablewright.operations.columns_keep import Kept
-from tablewright.operations.columns_stream import RowStream, moved_rows
+from tablewright.operations.columns.checkpoint import Checkpoint, CheckpointedWork
+from tablewright.operations.columns.keep import Kept
+from tablewright.operations.columns.plan import ColumnsPlan, ColumnsResult, ColumnsTask, ColumnsWork
+from tablewright.operations.columns.stream import RowStream, moved_rows
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.world import World
 

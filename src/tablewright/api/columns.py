@@ -14,18 +14,18 @@ from tablewright.api.udf import BatchUDF
 from tablewright.checks import check_text, listed, whole_number
 from tablewright.engine.detect import is_spark_frame
 from tablewright.errors import InvalidRequest, TablewrightError, WrongType
-from tablewright.operations import columns_add as requests
-from tablewright.operations.columns_alter import Alter, Alteration, alter_schema
-from tablewright.operations.columns_join import Join, Lookup
-from tablewright.operations.columns_project import (
+from tablewright.operations.columns import add as requests
+from tablewright.operations.columns.alter import Alter, Alteration, alter_schema
+from tablewright.operations.columns.join import Join, Lookup
+from tablewright.operations.columns.project import (
     ProjectPlan,
     check_no_nulls,
     finish_project,
     plan_alter,
     plan_drop,
 )
-from tablewright.operations.columns_schema import InvalidColumns, as_column_errors
-from tablewright.operations.columns_stream import RowStream
+from tablewright.operations.columns.schema import InvalidColumns, as_column_errors
+from tablewright.operations.columns.stream import RowStream
 from tablewright.operations.scan import DEFAULT_BATCH_SIZE
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.transaction.commit import commit

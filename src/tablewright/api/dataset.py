@@ -1,13 +1,14 @@
 """``LanceDataset``: the doorman. Every method takes a few lines and hands over to the room that knows.
 
 A dataset is pinned to one version. Reading never changes it; writing through it (``insert``, ``restore``,
-``update_config``…) moves it to the version it made; ``checkout_version`` returns another dataset.
+``update_config``…) moves it to the version it made; ``checkout_version`` returns another dataset. Changes of rows and
+columns have a page of their own (:mod:`.change_verbs`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from tablewright.api import columns as column_verbs
 from tablewright.api import commit as commits
-from tablewright.api.changes import PreparedDelete, PreparedUpdate, retry_options
-from tablewright.api.column_job import PreparedColumns
+from tablewright.api.change_verbs import ChangeVerbs
 from tablewright.api.fragment import LanceFragment
 from tablewright.api.locate import instant_ns, open_world
 from tablewright.api.operation import Transaction
@@ -34,7 +33,6 @@ from tablewright.errors import InvalidRequest, StorageError, TableNotFound, Unsu
 from tablewright.format.transaction import MapUpdate, Restore, UpdateConfig
 from tablewright.operations import take
 from tablewright.operations.describe import describe_indices, describe_versions
-from tablewright.operations.update import UpdateOptions
 from tablewright.operations.validate import validate
 from tablewright.snapshot.branch import Reference, create_branch, open_reference
 from tablewright.snapshot.files import read_manifest, read_transaction
@@ -45,8 +43,6 @@ from tablewright.storage import delete_tree, open_store
 from tablewright.world import World
 
 __all__ = ["LanceDataset", "dataset"]
-
-_RETRY_TIMEOUT = timedelta(seconds=30)
 
 
 def dataset(
@@ -79,7 +75,7 @@ def dataset(
     return LanceDataset._of(snapshot, default_scan_options=default_scan_options, engine=engine, spark=spark)
 
 
-class LanceDataset(pads.Dataset):  # type: ignore[misc]
+class LanceDataset(ChangeVerbs, pads.Dataset):  # type: ignore[misc]
     """One version of a Lance table."""
 
     _snapshot: Snapshot
@@ -407,184 +403,6 @@ class LanceDataset(pads.Dataset):  # type: ignore[misc]
     def insert(self, data: Any, *, schema: pa.Schema | None = None, mode: str = "append", **options: Any) -> None:
         """Add rows; this dataset moves to the new version."""
         self._snapshot = write_dataset(data, self, schema=schema, mode=mode, **options)._snapshot
-
-    def delete(
-        self,
-        predicate: str | pc.Expression,
-        *,
-        conflict_retries: int = 10,
-        retry_timeout: timedelta = _RETRY_TIMEOUT,
-    ) -> dict[str, int]:
-        """Delete the rows that match; this dataset moves to the new version.
-
-        Other writers don't matter, unless one of them moved or changed a row that matches: then it is looked for again
-        on the newest version, ``conflict_retries`` times at most and not longer than ``retry_timeout``.
-
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2, 3]}, "memory://delete-example")
-        >>> ds.delete("id > 1"), ds.count_rows()
-        ({'num_deleted_rows': 2}, 1)
-        """
-        return self.prepare_delete(predicate, conflict_retries=conflict_retries, retry_timeout=retry_timeout).execute()
-
-    def prepare_delete(
-        self,
-        predicate: str | pc.Expression,
-        *,
-        conflict_retries: int = 10,
-        retry_timeout: timedelta = _RETRY_TIMEOUT,
-    ) -> PreparedDelete:
-        """A delete to be run: ``execute``, ``execute_uncommitted``, ``explain_plan``, ``analyze_plan``.
-
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2, 3]}, "memory://prepare-delete-example")
-        >>> print(ds.prepare_delete("id > 1").explain_plan().splitlines()[0])
-        Delete: write deletion files, predicate=id > 1
-        """
-        return PreparedDelete(self, predicate, retry_options(conflict_retries, retry_timeout))
-
-    def update(
-        self,
-        updates: Mapping[str, str],
-        where: str | pc.Expression | None = None,
-        conflict_retries: int = 10,
-        retry_timeout: timedelta = _RETRY_TIMEOUT,
-        data_storage_version: str | None = None,
-        *,
-        write_mode: str = "auto",
-    ) -> dict[str, int]:
-        """Give columns new values, by SQL expressions, in the rows that match (without ``where``: in all).
-
-        A fragment is written in the way that costs fewer bytes: its matching rows move to a new fragment
-        (``"rewrite_rows"``), or the columns that change are written anew in place (``"rewrite_columns"``);
-        ``write_mode`` insists on one of them. This dataset moves to the new version.
-
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2, 3], "n": [0, 0, 0]}, "memory://update-example")
-        >>> ds.update({"n": "id * 10"}, where="id > 1")
-        {'num_rows_updated': 2}
-        >>> ds.to_table(order_by=["id"]).to_pydict()
-        {'id': [1, 2, 3], 'n': [0, 20, 30]}
-        """
-        return self.prepare_update(
-            updates,
-            where,
-            conflict_retries=conflict_retries,
-            retry_timeout=retry_timeout,
-            data_storage_version=data_storage_version,
-            write_mode=write_mode,
-        ).execute()
-
-    def prepare_update(
-        self,
-        updates: Mapping[str, str],
-        where: str | pc.Expression | None = None,
-        *,
-        conflict_retries: int = 10,
-        retry_timeout: timedelta = _RETRY_TIMEOUT,
-        data_storage_version: str | None = None,
-        write_mode: str = "auto",
-    ) -> PreparedUpdate:
-        """An update to be run: ``execute``, ``execute_uncommitted``, ``explain_plan``, ``analyze_plan``.
-
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2, 3], "n": [0, 0, 0]}, "memory://prepare-update-example")
-        >>> print(ds.prepare_update({"n": "id * 10"}, where="id > 1").explain_plan().splitlines()[-2].strip())
-        fragment 0: matched_rows=2, bytes_rows=32, bytes_columns=24 -> rewrite_columns
-        """
-        options = UpdateOptions(write_mode=write_mode, data_storage_version=data_storage_version)
-        return PreparedUpdate(self, updates, where, retry_options(conflict_retries, retry_timeout), options)
-
-    def truncate_table(self) -> None:
-        """Delete all rows; schema, settings and earlier versions stay.
-
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2, 3]}, "memory://truncate-example")
-        >>> ds.truncate_table()
-        >>> ds.count_rows()
-        0
-        """
-        self.delete("true")
-
-    # ---- columns
-
-    def add_columns(
-        self,
-        transforms: Any,
-        read_columns: Sequence[str] | None = None,
-        reader_schema: pa.Schema | None = None,
-        batch_size: int | None = None,
-    ) -> None:
-        """Add columns; existing data stay as they are, each fragment gets one more data file.
-
-        ``transforms`` is a dict of SQL expressions; a function over record batches (see :func:`batch_udf`), which gets
-        ``read_columns`` in batches of ``batch_size``; a reader (or anything that becomes one) with one row per row of
-        the table, in its order; or a field or schema of columns that are null everywhere. Other writers don't matter:
-        what is computed stays computed.
-
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2]}, "memory://add-columns-example")
-        >>> ds.add_columns({"double": "id * 2"})
-        >>> ds.to_table().to_pydict()
-        {'id': [1, 2], 'double': [2, 4]}
-        """
-        self.prepare_add_columns(transforms, read_columns, reader_schema, batch_size).execute()
-
-    def prepare_add_columns(
-        self,
-        transforms: Any,
-        read_columns: Sequence[str] | None = None,
-        reader_schema: pa.Schema | None = None,
-        batch_size: int | None = None,
-    ) -> PreparedColumns:
-        """New columns to be made: ``execute``, ``execute_uncommitted``, ``explain_plan``, ``analyze_plan``.
-
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2]}, "memory://prepare-add-columns-example")
-        >>> print(ds.prepare_add_columns({"double": "id * 2"}).explain_plan().splitlines()[0])
-        AddColumns: columns=[double], uri=memory://prepare-add-columns-example, version=1
-        """
-        return column_verbs.add_columns(self, transforms, read_columns, reader_schema, batch_size)
-
-    def alter_columns(self, *alterations: Mapping[str, Any]) -> None:
-        """Change columns. Each alteration is a dict: ``path``, and ``name``, ``nullable`` or ``data_type``.
-
-        Names and nullability are metadata only. A new type within the same family (integers, floats, texts, lists of
-        these…) writes the column anew; a value that it can't hold is an error. All happen in one version.
-
-        >>> import pyarrow as pa
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2]}, "memory://alter-columns-example")
-        >>> ds.alter_columns({"path": "id", "name": "key", "data_type": pa.int32()})
-        >>> ds.schema.field("key").type
-        DataType(int32)
-        """
-        column_verbs.alter_columns(self, alterations)
-
-    def drop_columns(self, columns: Sequence[str]) -> None:
-        """Forget columns, or members of structs by their path. Data files are not touched.
-
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2], "text": ["a", "b"]}, "memory://drop-columns-example")
-        >>> ds.drop_columns(["text"])
-        >>> ds.schema.names
-        ['id']
-        """
-        column_verbs.drop_columns(self, columns)
-
-    def merge(self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None) -> None:
-        """Add the columns of other data, which is looked up by a key: a left join.
-
-        Rows without a partner get null. Of several partners the last counts. The key has one type on both sides;
-        ``_rowid`` and ``_rowaddr`` are keys too.
-
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2]}, "memory://merge-example")
-        >>> ds.merge({"id": [2], "text": ["two"]}, "id")
-        >>> ds.to_table().to_pydict()
-        {'id': [1, 2], 'text': [None, 'two']}
-        """
-        column_verbs.merge(self, data_obj, left_on, right_on, schema)
 
     @property
     def metadata(self) -> dict[str, str]:

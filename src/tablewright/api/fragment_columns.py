@@ -15,8 +15,8 @@ from tablewright.api.udf import BatchUDF
 from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.roaring import encode_bitmap
-from tablewright.operations.columns import ColumnsPlan, ColumnsResult, with_file
-from tablewright.operations.columns_join import Join, Patch, PatchedColumns
+from tablewright.operations.columns.join import Join, Patch, PatchedColumns
+from tablewright.operations.columns.plan import ColumnsPlan, ColumnsResult, with_file
 from tablewright.operations.leftovers import removed_on_failure
 from tablewright.snapshot.snapshot import Snapshot
 

@@ -1,7 +1,7 @@
 """``isin`` as SQL means it: whether null is in a set is not known.
 
 Arrow says *no* for a null that the set does not list, so ``~field.isin([…])`` would keep (or delete) rows without a
-value; SQL, and pylance, drop them. Arrow's kernel can answer both ways, by an option that an expression carries with it.
+value; SQL, and pylance, drop them. Arrow's kernel can answer both ways, by an option that an expression carries.
 An expression can't be taken apart, but it can be written as a record batch, where every option is a column: those of
 set lookups are changed there.
 """

@@ -22,7 +22,7 @@ from pyroaring import BitMap
 
 import tablewright as tw
 from tablewright.errors import CommitConflict, InvalidRequest, TablewrightError
-from tablewright.operations.columns_schema import InvalidColumns
+from tablewright.operations.columns.schema import InvalidColumns
 
 SYSTEM = ["_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version"]
 ROWS = 10

@@ -16,19 +16,19 @@ from tablewright.errors import InvalidRequest
 from tablewright.expressions.casts import castable, lance_name
 from tablewright.format.fragment import DataFile
 from tablewright.format.schema import Schema
-from tablewright.operations.columns import ColumnsPlan, finish_columns
-from tablewright.operations.columns_add import ByFunction, BySql, Nulls, sample_schema
-from tablewright.operations.columns_alter import Alter, Alteration, alter_schema
-from tablewright.operations.columns_cast import recast
-from tablewright.operations.columns_checkpoint import Checkpoint
-from tablewright.operations.columns_compute import result_batch
-from tablewright.operations.columns_fill import Filler, placeholder
-from tablewright.operations.columns_join import Join, Lookup
-from tablewright.operations.columns_keep import Kept
-from tablewright.operations.columns_project import plan_drop
-from tablewright.operations.columns_read import live_windows
-from tablewright.operations.columns_schema import InvalidColumns, add_to_schema
-from tablewright.operations.columns_stream import RowStream
+from tablewright.operations.columns.add import ByFunction, BySql, Nulls, sample_schema
+from tablewright.operations.columns.alter import Alter, Alteration, alter_schema
+from tablewright.operations.columns.cast import recast
+from tablewright.operations.columns.checkpoint import Checkpoint
+from tablewright.operations.columns.compute import result_batch
+from tablewright.operations.columns.fill import Filler, placeholder
+from tablewright.operations.columns.join import Join, Lookup
+from tablewright.operations.columns.keep import Kept
+from tablewright.operations.columns.plan import ColumnsPlan, finish_columns
+from tablewright.operations.columns.project import plan_drop
+from tablewright.operations.columns.read import live_windows
+from tablewright.operations.columns.schema import InvalidColumns, add_to_schema
+from tablewright.operations.columns.stream import RowStream
 from tablewright.operations.scan_columns import RowLayout
 from tablewright.operations.scan_context import TaskContext
 from tablewright.snapshot.snapshot import Snapshot

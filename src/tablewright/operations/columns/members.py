@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablewright.operations.columns_compute import Computation
+from tablewright.operations.columns.compute import Computation
 from tablewright.operations.scan_columns import Path
 
 __all__ = ["WithMembers"]

@@ -3,11 +3,11 @@
 1. *plan* (pure): the schema afterwards with its new field ids, what has to be read, and one task per fragment. Bad
    requests fail here. Columns of nulls need no task: a field that no file of a fragment has reads as null.
 2. *run*: a task reads the live rows of its fragment, computes, and writes a file with a value for every physical row
-   (:mod:`.columns_fill`) under a name nobody else uses.
+   (:mod:`.fill`) under a name nobody else uses.
 3. *finish* (pure): one Merge transaction with all fragments and the new schema.
 
 Casts of columns go the same way: a cast column is a new column with a new id in the place of the old one. Results
-outlive changes by other writers (:mod:`.columns_keep`).
+outlive changes by other writers (:mod:`.keep`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from tablewright.format.manifest import BasePath
 from tablewright.format.naming import data_path
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import Merge, Transaction
-from tablewright.operations.columns_compute import Computation
-from tablewright.operations.columns_fill import Filler
-from tablewright.operations.columns_keep import Inputs, inputs_of
-from tablewright.operations.columns_read import Window, live_windows
-from tablewright.operations.columns_schema import fitted
+from tablewright.operations.columns.compute import Computation
+from tablewright.operations.columns.fill import Filler
+from tablewright.operations.columns.keep import Inputs, inputs_of
+from tablewright.operations.columns.read import Window, live_windows
+from tablewright.operations.columns.schema import fitted
 from tablewright.operations.scan_columns import RowLayout
 from tablewright.operations.scan_context import TaskContext
 from tablewright.snapshot.snapshot import Snapshot

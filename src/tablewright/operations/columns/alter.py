@@ -20,9 +20,9 @@ from tablewright.format.field import EXTENSION_METADATA, EXTENSION_NAME, TOP_LEV
 from tablewright.format.file_layout import RESERVED_NAMES
 from tablewright.format.manifest import Manifest
 from tablewright.format.schema import Field, Schema, check_file_version
-from tablewright.operations.columns import ColumnsPlan, plan_columns
-from tablewright.operations.columns_cast import CastColumns
-from tablewright.operations.columns_schema import InvalidColumns, as_column_errors, check_names, rebuilt
+from tablewright.operations.columns.cast import CastColumns
+from tablewright.operations.columns.plan import ColumnsPlan, plan_columns
+from tablewright.operations.columns.schema import InvalidColumns, as_column_errors, check_names, rebuilt
 from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["Alter", "Alteration", "Altered", "alter_schema"]

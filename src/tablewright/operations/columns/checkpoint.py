@@ -2,12 +2,12 @@
 
 =========  ====================================================================================================
 made_for   what the checkpoint belongs to: table, columns read, columns made. Another use of it is refused.
-windows    values of a window of physical rows (:mod:`.columns_read`), with the offsets of the rows they belong to.
+windows    values of a window of physical rows (:mod:`.read`), with the offsets of the rows they belong to.
            Rows deleted since then are left out; rows that are new to a window make it unknown.
 files      finished column files, in the table's data directory already; their windows are forgotten.
 =========  ====================================================================================================
 
-Windows and files carry the :class:`~.columns_keep.Inputs` that they were computed from, and count only while these are
+Windows and files carry the :class:`~.keep.Inputs` that they were computed from, and count only while these are
 what the fragment has. Field ids are stored by position: they are given when the columns are committed.
 """
 
@@ -29,9 +29,9 @@ from tablewright.errors import InvalidRequest, TablewrightError
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.naming import data_path
 from tablewright.format.schema import Schema
-from tablewright.operations.columns import ColumnsPlan, ColumnsResult, ColumnsTask, ColumnsWork
-from tablewright.operations.columns_keep import Inputs
-from tablewright.operations.columns_read import Window
+from tablewright.operations.columns.keep import Inputs
+from tablewright.operations.columns.plan import ColumnsPlan, ColumnsResult, ColumnsTask, ColumnsWork
+from tablewright.operations.columns.read import Window
 from tablewright.world import World
 
 __all__ = ["Checkpoint", "CheckpointedWork"]

@@ -15,8 +15,8 @@ from tablewright.format.flags import check_writable
 from tablewright.format.logical_types import MAP, STRUCT
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import Project, Transaction
-from tablewright.operations.columns_alter import Alteration, alter_schema
-from tablewright.operations.columns_schema import InvalidColumns, as_column_errors
+from tablewright.operations.columns.alter import Alteration, alter_schema
+from tablewright.operations.columns.schema import InvalidColumns, as_column_errors
 from tablewright.operations.scan import ScanOptions, plan_scan, scan_batches
 from tablewright.snapshot.snapshot import Snapshot
 

@@ -16,11 +16,11 @@ from tablewright.expressions.scope import empty_batch
 from tablewright.expressions.sql import compile_projection
 from tablewright.format.field import is_packed
 from tablewright.format.logical_types import STRUCT
-from tablewright.operations.columns import ColumnsPlan, plan_columns
-from tablewright.operations.columns_compute import Computation, Function, FunctionColumns, SqlColumns, result_batch
-from tablewright.operations.columns_members import WithMembers
-from tablewright.operations.columns_schema import InvalidColumns, add_to_schema, as_column_errors
-from tablewright.operations.columns_stream import RowStream, StreamColumns
+from tablewright.operations.columns.compute import Computation, Function, FunctionColumns, SqlColumns, result_batch
+from tablewright.operations.columns.members import WithMembers
+from tablewright.operations.columns.plan import ColumnsPlan, plan_columns
+from tablewright.operations.columns.schema import InvalidColumns, add_to_schema, as_column_errors
+from tablewright.operations.columns.stream import RowStream, StreamColumns
 from tablewright.operations.scan import DEFAULT_BATCH_SIZE, ScanOptions, plan_scan, scan_batches
 from tablewright.operations.scan_columns import select_columns
 from tablewright.snapshot.snapshot import Snapshot

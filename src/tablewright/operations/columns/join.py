@@ -18,8 +18,8 @@ import pyarrow.types as at
 from tablewright.expressions.casts import lance_name
 from tablewright.expressions.scope import SYSTEM_COLUMNS
 from tablewright.format.schema import Schema
-from tablewright.operations.columns import ColumnsPlan, plan_columns
-from tablewright.operations.columns_schema import InvalidColumns, add_to_schema, as_column_errors
+from tablewright.operations.columns.plan import ColumnsPlan, plan_columns
+from tablewright.operations.columns.schema import InvalidColumns, add_to_schema, as_column_errors
 from tablewright.operations.scan_columns import Path
 from tablewright.snapshot.snapshot import Snapshot
 

@@ -1,0 +1,1 @@
+"""Column evolution: new columns, casts, and changes of the schema alone."""
