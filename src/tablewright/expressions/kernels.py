@@ -1,8 +1,8 @@
 """Simple conditions on Arrow's own kernels: an answer without a query engine's plan, which costs as much as the answer.
 
-Comparisons of a column with a literal, IN, BETWEEN, IS [NOT] NULL, and AND and OR of those. Only where both engines
-mean the same: numbers that the column's type can hold exactly, and text. There is no NOT here, so it does not matter
-that a null may come out as false: a filter drops both.
+Comparisons of a column, or of a whole number's remainder, with a literal; IN, BETWEEN, IS [NOT] NULL, and AND and OR
+of those. Only where both engines mean the same: numbers that the column's type can hold exactly, and text. There is no
+NOT here, so it does not matter that a null may come out as false: a filter drops both.
 
 DataFusion orders all floats: NaN comes after everything and equals itself, and -0.0 comes before 0.0. So a literal
 here is neither NaN nor zero, and *greater* is the opposite of *less or equal*.
@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
@@ -32,25 +34,59 @@ _COMPARISONS = {
 _OPPOSITES = {"greater": "less_equal", "greater_equal": "less"}
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LOGIC = {"AND": "and_kleene", "OR": "or_kleene"}
+_BLOCK_ROWS = 1 << 16
 _TESTS = {"IsNull": "is_null", "IsNotNull": "is_valid"}
 
 
 @dataclass(frozen=True, slots=True)
+class Remainder:
+    """``column % divisor``, with the sign of the column's value. The divisor is positive."""
+
+    column: str
+    divisor: int
+
+    def compared(self, function: str, value: int, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Whether the remainder compares so with a value; false for null. In blocks that stay in the cache."""
+        column = batch.column(self.column)
+        known = pc.fill_null(column, 0) if column.null_count else column
+        numbers = known.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        compare, mask = getattr(np, function), np.empty(len(numbers), np.bool_)
+        for start in range(0, len(numbers), _BLOCK_ROWS):
+            block = numbers[start : start + _BLOCK_ROWS]
+            compare(self._of(block), value, out=mask[start : start + _BLOCK_ROWS])
+        if column.null_count:
+            mask &= column.is_valid().to_numpy(zero_copy_only=False)
+        bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
+        return pa.BooleanArray.from_buffers(pa.bool_(), len(mask), [None, bits])
+
+    def _of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        rest = numbers // self.divisor  # quicker than numpy's own remainder
+        rest *= self.divisor
+        np.subtract(numbers, rest, out=rest)
+        if numbers.min() < 0:
+            rest[(numbers < 0) & (rest != 0)] -= self.divisor
+        return rest
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
-    """A kernel, and what it is applied to: columns by name, literals, or other conditions."""
+    """A kernel, and what it is applied to: columns by name, remainders, literals, or other conditions."""
 
     function: str
-    operands: tuple[str | pa.Scalar | Condition, ...]
+    operands: tuple[Any, ...]
     values: pa.Array | None = None
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """True where the condition holds; false or null elsewhere."""
         if self.values is not None:
             return pc.is_in(batch.column(self.operands[0]), value_set=self.values)
+        first, *others = self.operands
+        if isinstance(first, Remainder):
+            return first.compared(self.function, others[0].as_py(), batch)
         return pc.call_function(self.function, [_value(operand, batch) for operand in self.operands])
 
 
-def _value(operand: str | pa.Scalar | Condition, batch: pa.RecordBatch) -> Any:
+def _value(operand: Any, batch: pa.RecordBatch) -> Any:
     if isinstance(operand, Condition):
         return operand.mask(batch)
     return batch.column(operand) if isinstance(operand, str) else operand
@@ -96,15 +132,29 @@ def _range_or_list(variant: str, operands: list[Expr], types: Mapping[str, pa.Da
 
 
 def _comparison(operator: str, column: Expr, literal: Expr, types: Mapping[str, pa.DataType]) -> Condition | None:
-    name = _column(column, types)
-    if name is None or operator not in _COMPARISONS:
+    if operator not in _COMPARISONS:
         return None
+    name = _column(column, types)
+    if name is None:
+        rest, number = _remainder(column, types), _literal(literal, pa.int64())
+        return None if rest is None or number is None else Condition(_COMPARISONS[operator], (rest, number))
     value, function = _literal(literal, types[name]), _COMPARISONS[operator]
     if value is None:
         return None
     if at.is_floating(types[name]) and function in _OPPOSITES:
         return Condition("invert", (Condition(_OPPOSITES[function], (name, value)),))
     return Condition(function, (name, value))
+
+
+def _remainder(tree: Expr, types: Mapping[str, pa.DataType]) -> Remainder | None:
+    if tree.variant_name() != "BinaryExpr" or tree.rex_call_operator() != "%":
+        return None
+    column, divisor = tree.rex_call_operands()
+    name, number = _column(column, types), _literal(divisor, pa.int64())
+    if name is None or number is None or number.as_py() <= 0:
+        return None
+    fits = at.is_integer(types[name]) and not at.is_uint64(types[name])
+    return Remainder(name, number.as_py()) if fits else None
 
 
 def _column(tree: Expr, types: Mapping[str, pa.DataType]) -> str | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from tablewright.checks import whole_number
 from tablewright.errors import (
@@ -55,6 +55,7 @@ from tablewright.world import World
 __all__ = ["CommitOptions", "Committed", "commit", "commit_detached"]
 
 T = TypeVar("T")
+Recheck: TypeAlias = Callable[[Snapshot], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +95,14 @@ def commit(
     base: Snapshot | None,
     affected: AffectedRows | None = None,
     options: CommitOptions | None = None,
+    recheck: Recheck | None = None,
 ) -> Committed:
-    """Commit ``transaction``, which was planned on ``base`` (``None``: the table does not exist yet)."""
-    loop = _Loop(world, transaction, affected, options or CommitOptions(), started=world.clock.monotonic())
+    """Commit ``transaction``, which was planned on ``base`` (``None``: the table does not exist yet).
+
+    ``recheck`` is asked before the transaction is put on a newer version than ``base``: it looks at what is new there,
+    and raises :class:`~tablewright.errors.CommitConflict` if the operation has to run again because of it.
+    """
+    loop = _Loop(world, transaction, affected, options or CommitOptions(), recheck, started=world.clock.monotonic())
     return loop.create() if base is None else loop.run(base)
 
 
@@ -113,9 +119,11 @@ class _Loop:
         transaction: Transaction,
         affected: AffectedRows | None,
         options: CommitOptions,
+        recheck: Recheck | None,
         *,
         started: float,
     ) -> None:
+        self.recheck = recheck
         self.world, self.transaction, self.affected, self.options = world, transaction, affected, options
         self.started = started
         self.attempts = 0
@@ -181,6 +189,8 @@ class _Loop:
         newest = Snapshot(world=self.world, entry=entry, file=file)
         if self.rebaser is not None:
             self.transaction = self.rebaser.onto(newest) or self.transaction
+        if self.recheck is not None:
+            self.recheck(newest)
         return newest
 
     def _read_version(self, at: VersionEntry | None, version: int) -> tuple[ManifestFile, Transaction]:

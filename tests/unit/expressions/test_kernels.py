@@ -8,7 +8,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import compile_filter
 
 BATCH = pa.record_batch(
@@ -60,6 +63,14 @@ SIMPLE = [
     "i = 1 and s = 'a'",
     "i = 1 or s is null",
     "(i = 1 or i = 3) and (s = 'a' or small is null)",
+    "i % 3 = 1",
+    "i % 3 = 0",
+    "i % 3 < 0",
+    "i % 3 = -1",
+    "i % 9000000000 > 5",
+    "0 <= small % 100",
+    "small % 1000 <> 28",
+    "`with space` % 2 between 1 and 4",
     "i in (1, 3, 99)",
     "s in ('a', 'é')",
     "i between 1 and 3",
@@ -71,7 +82,13 @@ NOT_SIMPLE = [
     "i not between 1 and 3",
     "i = 3.0",
     "i + 1 = 3",
-    "i % 2 = 1",
+    "u % 2 = 1",
+    "i % -2 = 1",
+    "i % 0 = 1",
+    "i % small = 1",
+    "i % 2.5 = 1",
+    "f % 2 = 1",
+    "i % 3 in (1, 2)",
     "i = small",
     "small = 300",
     "f = 0",
@@ -87,8 +104,26 @@ NOT_SIMPLE = [
 ]
 
 
+@given(
+    st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), max_size=30),
+    st.integers(1, 2**63 - 1) | st.integers(1, 50),
+    st.integers(-50, 50),
+    st.sampled_from(["=", "<>", "<", "<=", ">", ">="]),
+)
+def test_remainders(numbers: list[int | None], divisor: int, value: int, operator: str) -> None:
+    batch = pa.record_batch({"i": pa.array(numbers, pa.int64())})
+    predicate = compile_filter(f"i % {divisor} {operator} {value}", batch.schema)
+    assert predicate.simple is not None
+    expected = pc.fill_null(replace(predicate, simple=None).mask(batch), False)
+    assert predicate.mask(batch).equals(expected)
+
+
 @pytest.mark.parametrize("text", [*SIMPLE, *NOT_SIMPLE])
 def test_the_same_rows(text: str) -> None:
+    if text == "i % 0 = 1":  # an error, as it should be
+        with pytest.raises(InvalidRequest, match="Divide by zero"):
+            compile_filter(text, BATCH.schema).mask(BATCH)
+        return
     predicate = compile_filter(text, BATCH.schema)
     assert (predicate.simple is not None) == (text in SIMPLE)
     slow = replace(predicate, simple=None)

@@ -339,6 +339,22 @@ class TestUnitingDeletions:
         assert (after.version, after.fragments.total_live_rows) == (6, 6)
 
 
+def test_a_recheck_sees_every_newer_version_before_it_is_built_upon(world: World) -> None:
+    base = create(world)
+    seen: list[int] = []
+    do(world, base, append("a"), recheck=lambda newest: seen.append(newest.version))
+    assert seen == []
+    do(world, base, append("b"), recheck=lambda newest: seen.append(newest.version))
+    assert seen == [2]
+
+    def refuse(newest: Snapshot) -> None:
+        raise CommitConflict("Update", "Append", newest.version)
+
+    with pytest.raises(CommitConflict):
+        do(world, base, append("c"), recheck=refuse)
+    assert numbers(world) == [1, 2, 3]
+
+
 def test_memory_stores_are_shared_by_address() -> None:
     assert isinstance(open_store("memory://shared-by-address"), MemoryStore)
 
