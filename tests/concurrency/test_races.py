@@ -27,6 +27,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lance.commit import CommitConflictError
+from tests.concurrency.leftovers import unreferenced
 from tests.differential.wire import ManifestBytes, build, latest_manifest, parse
 from tests.property.row_model import (
     AddColumns,
@@ -235,6 +236,12 @@ def read(uri: str) -> dict[int, Values]:
     return rows
 
 
+def assert_clean(uri: str) -> None:
+    """Every file belongs to some version: what was written in vain is gone."""
+    paths = [str(path.relative_to(uri)) for path in Path(uri).rglob("*") if path.is_file()]
+    assert not unreferenced(tw.dataset(uri), paths)
+
+
 def _situations(ours: str, theirs: str) -> list[Situation]:
     """All, where both touch chosen rows; else the only one there is."""
     chosen = {"delete", "update rows", "update columns"}
@@ -296,6 +303,7 @@ def test_both_calls_take_effect_in_some_order(
     count = mine.run(tw, stale)
     assert stale.version == tw.dataset(uri).version == 3
     assert_serial(uri, table.model, mine, other)
+    assert_clean(uri)
     if ours in ("delete", "update rows", "update columns"):  # the later one counts what the earlier one left
         assert count == mine.count(other.after(table.model, 2))
 
@@ -533,6 +541,7 @@ def test_a_long_add_columns_keeps_what_it_has(table: Table, tmp_path: Path, what
     assert sorted(first.seen) == list(range(FRAGMENTS * PER_FILE))
     assert set(later.seen) <= again
     assert_serial(uri, table.model, TRIPLE, during)
+    assert_clean(uri)
     assert tw.dataset(uri).version == 3
 
 
@@ -596,27 +605,36 @@ def test_pylance_past_ours(table: Table, tmp_path: Path, theirs: str, ours: str,
 # ------------------------------------------------------------------------------------- transactions that don't tell
 
 
-def _delete_field(transaction: bytes) -> int:
-    """The number of the field that holds the operation: the last of the message, by its content."""
-    (number,) = [number for number, kind, _ in parse(transaction) if kind == 2 and number >= 100]
-    return number
+APPEND = 100
+"""Where a Transaction holds an Append; other operations have numbers above it."""
+
+FRAGMENT_LISTS = {1, 2}
+"""Where Delete (1) and Update (2) list the fragments that they changed."""
 
 
-def _silence(uri: str, fragment: int) -> None:
-    """Take what the newest version did to a fragment out of its transaction; the manifest stays."""
+def _without(operation: bytes, fragment: int) -> bytes:
+    """A Delete or Update that does not name a fragment. An id is field 1 of a DataFragment, absent if it is 0."""
 
-    def without(operation: bytes) -> bytes:
-        kept = []
-        for number, kind, payload in parse(operation):
-            if kind == 2 and number in _FRAGMENT_LISTS and _id_of(payload) == fragment:
-                continue
-            kept.append((number, kind, payload))
-        return build(kept)
+    def names_it(number: int, kind: int, payload: bytes) -> bool:
+        if kind != 2 or number not in FRAGMENT_LISTS:
+            return False
+        ids = [value[0] for n, k, value in parse(payload) if (n, k) == (1, 0)]
+        return (ids or [0]) == [fragment]
+
+    return build([each for each in parse(operation) if not names_it(*each)])
+
+
+def _silence(uri: str, how: str) -> None:
+    """Change what the newest version says that it did; its manifest stays as it is."""
+
+    def lie(number: int, kind: int, payload: bytes) -> tuple[int, int, bytes]:
+        if kind != 2 or number < APPEND:
+            return number, kind, payload
+        return (APPEND, 2, b"") if how == "says it appended" else (number, kind, _without(payload, 0))
 
     path = latest_manifest(uri)
     parts = ManifestBytes.read(path)
-    number = _delete_field(parts.transaction)
-    changed = build([(n, k, without(p) if n == number else p) for n, k, p in parse(parts.transaction)])
+    changed = build([lie(*each) for each in parse(parts.transaction)])
     assert changed != parts.transaction, "nothing to keep silent about"
     for file in Path(uri, "_transactions").glob("*.txn"):
         if file.read_bytes() == parts.transaction:
@@ -627,15 +645,6 @@ def _silence(uri: str, fragment: int) -> None:
     parts.write(path)
 
 
-_FRAGMENT_LISTS = {1, 2}
-"""Where Delete (1) and Update (2) list the fragments that they changed."""
-
-
-def _id_of(fragment: bytes) -> int:
-    """The id of a DataFragment: its field 1, absent if it is 0."""
-    return next((payload[0] for number, kind, payload in parse(fragment) if number == 1 and kind == 0), 0)
-
-
 SILENT: dict[str, Change] = {
     "deleted": Delete(ids_in({1, 2, 9})),
     "moved": Update({"a": literal(5)}, ids_in({1, 2, 9})),
@@ -644,24 +653,24 @@ SILENT: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("what", SILENT)
+@pytest.mark.parametrize("how", ["leaves a fragment out", "says it appended"])
 @pytest.mark.parametrize("rows", ["same rows", "other rows"])
 @pytest.mark.parametrize("verb", ["delete", "update rows", "update columns", "add column"])
 def test_what_a_foreign_transaction_keeps_silent_about(
-    table: Table, tmp_path: Path, what: str, verb: str, rows: Situation
+    table: Table, tmp_path: Path, what: str, verb: str, rows: Situation, how: str
 ) -> None:
-    """A version whose transaction does not name fragment 0, which it changed: the manifests tell."""
+    """A version changed fragment 0, and its transaction does not tell: the two manifests do."""
     uri = table.copy(tmp_path)
     theirs, mine = SILENT[what], make(verb, ROWS[rows], table.model, ours=True)
-    stale, prepared = tw.dataset(uri), prepare(tw.dataset(uri), mine)
+    prepared = prepare(tw.dataset(uri), mine)
     theirs.run(lance, lance.dataset(uri))
-    _silence(uri, 0)
+    _silence(uri, how)
     assert read(uri) == theirs.after(table.model, 2).values()
     aside = str(tmp_path / "aside.lance")
     shutil.copytree(uri, aside)
     done = (theirs,) if _outcome(uri, prepared) == Outcome.RETRY else (mine, theirs)
     assert_serial(uri, table.model, *done)
-    stale = tw.dataset(aside, version=1)
-    mine.run(tw, stale)
+    mine.run(tw, tw.dataset(aside, version=1))
     assert_serial(aside, table.model, mine, theirs)
 
 
@@ -727,3 +736,4 @@ def test_random_stale_writers(both_tables: list[Table], data: st.DataObject, sta
         for library, handle, change in zip(libraries, handles, changes, strict=True):
             change.run(library, handle)
         assert_serial(uri, table.model, *changes)
+        assert_clean(uri)
