@@ -24,4 +24,4 @@ def test_readme(spark: SparkSession, tmp_path: Path) -> None:
     names: dict[str, object] = {}
     for block in blocks("README.md"):
         exec(compile(block.replace("/tmp/", f"{tmp_path}/"), "README.md", "exec"), names)
-    assert names["ds"].version == 2  # type: ignore[attr-defined]
+    assert names["ds"].version == 3  # type: ignore[attr-defined]
