@@ -244,8 +244,15 @@ class History:
             assert sorted(found) == sorted(self.model.matching(probe)), probe.sql
 
     def _probes(self) -> list[Predicate]:
+        """Conditions on the columns that have an index, and on one that may have none."""
         texts, numbers = columns_like(self.model, "string"), columns_like(self.model, "int")
-        return [
-            *(Predicate(f"{name} = 'new'", lambda row, name=name: row[name] == "new") for name in texts[:1]),
-            *(Predicate(f"{name} <= 3", lambda row, name=name: row[name] in (0, 1, 2, 3)) for name in numbers[:1]),
-        ]
+        names = [name for name in texts + numbers if name in self.model.indexed] or (texts + numbers)[:1]
+        return [_little(name) if name in numbers else _is_new(name) for name in names]
+
+
+def _little(name: str) -> Predicate:
+    return Predicate(f"{name} <= 3", lambda row: row[name] is not None and row[name] <= 3)
+
+
+def _is_new(name: str) -> Predicate:
+    return Predicate(f"{name} in ('new', 'text 1', 'text 5')", lambda row: row[name] in ("new", "text 1", "text 5"))

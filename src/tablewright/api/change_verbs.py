@@ -6,7 +6,7 @@ without a commit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from tablewright.api import columns as column_verbs
 from tablewright.api.changes import PreparedDelete, PreparedUpdate, retry_options
 from tablewright.api.column_job import PreparedColumns
+from tablewright.api.merge_insert import MergeInsertBuilder
 from tablewright.operations.update import UpdateOptions
 
 if TYPE_CHECKING:
@@ -121,6 +122,27 @@ class ChangeVerbs:
         """
         options = UpdateOptions(write_mode=write_mode, data_storage_version=data_storage_version)
         return PreparedUpdate(self._itself, updates, where, retry_options(conflict_retries, retry_timeout), options)
+
+    def merge_insert(
+        self, on: str | Iterable[str] | None = None, *, dedupe: str | None = None, schema_evolution: bool = False
+    ) -> MergeInsertBuilder:
+        """A merge to be configured: rows of a source update, delete or join the rows of the table with the same key.
+
+        ``on`` is the key: a column, several, or fields of structs (``"s.a"``); without it, the declared primary key.
+        ``dedupe`` (``"first"`` or ``"last"``) says which of several source rows with one key counts, which is an error
+        otherwise; ``schema_evolution`` adds columns that the table does not have. Two writers that merge one new key
+        make one row.
+
+        >>> import tablewright as tw
+        >>> ds = tw.write_dataset({"id": [1, 2], "n": [0, 0]}, "memory://merge-insert-example")
+        >>> upsert = ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        >>> result = upsert.execute({"id": [2, 3], "n": [5, 6]})
+        >>> result["num_updated_rows"], result["num_inserted_rows"]
+        (1, 1)
+        >>> ds.to_table(order_by=["id"]).to_pydict()
+        {'id': [1, 2, 3], 'n': [0, 5, 6]}
+        """
+        return MergeInsertBuilder(self._itself, on, dedupe=dedupe, schema_evolution=schema_evolution)
 
     def truncate_table(self) -> None:
         """Delete all rows; schema, settings and earlier versions stay.

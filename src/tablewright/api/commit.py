@@ -79,8 +79,11 @@ def commit_operation(
         if affected_rows is None and isinstance(operation, Transaction):
             affected_rows = operation.affected_rows
         affected = None if affected_rows is None else _affected(affected_rows)
+        recheck = operation.recheck if isinstance(operation, Transaction) else None
         with commit_lock(transaction.read_version + 1) if commit_lock is not None else nullcontext():
-            snapshot = commit(world, transaction, base=base, affected=affected, options=options).snapshot
+            snapshot = commit(
+                world, transaction, base=base, affected=affected, options=options, recheck=recheck
+            ).snapshot
     return given._at(snapshot) if given is not None else LanceDataset._of(snapshot)
 
 

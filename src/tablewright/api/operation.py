@@ -231,7 +231,7 @@ class Transaction:
     """A change and the version that it was made from.
 
     ``affected_rows`` are the rows that a Delete or Update touches, as ``execute_uncommitted`` found them: with them it
-    is rebased row by row when it is committed.
+    is rebased row by row when it is committed. ``recheck`` is what a merge asks before it is put on a newer version.
     """
 
     read_version: int
@@ -239,3 +239,4 @@ class Transaction:
     uuid: str = field(default_factory=lambda: str(uuids.uuid4()))
     transaction_properties: dict[str, str] | None = field(default_factory=dict)
     affected_rows: Any = field(default=None, repr=False, compare=False)
+    recheck: Any = field(default=None, repr=False, compare=False)

@@ -10,14 +10,15 @@ processor's caches is twice as fast as reading a file at once; the caller choose
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from lance.file import LanceFileReader, LanceFileWriter
+from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
 
 from tablewright.data.codec_errors import reading, writing
 from tablewright.data.footer import check_footer
@@ -91,7 +92,8 @@ class DataFileReader:
             location = Location(self._spool.path)
         if "://" not in location.uri:
             check_footer(location.uri, self.where)
-        self._reader = _open(location, self.where, None if columns is None else list(columns))
+        wanted = None if columns is None else list(columns)
+        self._reader = _open(location, self.where, wanted, alone=self._spool is not None)
 
     @cached_property
     def _metadata(self) -> Any:
@@ -158,12 +160,22 @@ class DataFileReader:
             yield batch
 
 
-def _open(location: Location, where: str, columns: list[str] | None) -> Any:
+def _open(location: Location, where: str, columns: list[str] | None, *, alone: bool) -> Any:
+    """A reader of the codec; files of one directory share a session, unless one is ``alone`` in its own."""
     options = dict(location.storage_options) or None
+    base, _, name = location.uri.rpartition("/")
     with reading(where):
         try:
-            return LanceFileReader(location.uri, storage_options=options, columns=columns)
+            if alone or not base:
+                return LanceFileReader(location.uri, storage_options=options, columns=columns)
+            return _session(base, tuple(sorted((options or {}).items())), os.getpid()).open_reader(name, columns)
         except OSError as error:
             if "Error creating projection" not in str(error):
                 raise
     raise KeyError(f"{where} has no columns {columns}")
+
+
+@lru_cache(maxsize=64)
+def _session(base: str, options: tuple[tuple[str, str], ...], process: int) -> LanceFileSession:
+    """What the readers of a directory share: the connection, and the codec's threads for it."""
+    return LanceFileSession(base, storage_options=dict(options) or None)

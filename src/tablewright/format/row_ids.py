@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tablewright.errors import CorruptTable, InvalidRequest
+from tablewright.format.many_ranges import ManyRanges, many_ranges
 from tablewright.format.proto import rows_pb2
 from tablewright.format.row_versions import VersionSequence, decode_versions, encode_versions
-from tablewright.format.segment_codec import segment_from_proto, segment_to_proto
+from tablewright.format.segment_codec import segment_from_proto, segments_to_proto
 from tablewright.format.segments import Array, Numbers, Offsets, Range, Segment, segment_of
 from tablewright.format.wire import decode_message, encode_message
 
@@ -193,7 +194,7 @@ def _joined(parts: Iterable[RowIdSequence]) -> RowIdSequence:
 
 def _has_duplicates(segments: Sequence[Segment]) -> bool:
     """Whether a number comes twice. All is put into intervals, which are never more than the stored bytes say."""
-    if not segments or (len(segments) == 1 and not isinstance(segments[0], Array)):
+    if not segments or (len(segments) == 1 and not isinstance(segments[0], Array | ManyRanges)):
         return False  # all other shapes ascend
     intervals = [segment.intervals() for segment in segments]
     firsts = np.concatenate([first for first, _ in intervals])
@@ -208,17 +209,25 @@ def _has_duplicates(segments: Sequence[Segment]) -> bool:
 def encode_row_ids(sequence: RowIdSequence) -> bytes:
     """The bytes of a sequence; those that were decoded come back as they were."""
     return encode_message(
-        "row ids", lambda: rows_pb2.RowIdSequence(segments=[segment_to_proto(part) for part in sequence.segments])
+        "row ids",
+        lambda: rows_pb2.RowIdSequence(
+            segments=[message for part in sequence.segments for message in segments_to_proto(part)]
+        ),
     )
+
+
+def _decoded(data: bytes, path: str) -> RowIdSequence:
+    message = decode_message(rows_pb2.RowIdSequence, data, path, "the row ids")
+    try:
+        return RowIdSequence(tuple(segment_from_proto(part) for part in message.segments))
+    except ValueError as error:
+        raise CorruptTable(path, (f"row ids: {error}",)) from error
 
 
 def decode_row_ids(data: bytes, path: str, expected_rows: int | None = None) -> RowIdSequence:
     """The sequence in ``data``; :class:`CorruptTable` for anything else, or for another count than expected."""
-    message = decode_message(rows_pb2.RowIdSequence, data, path, "the row ids")
-    try:
-        sequence = RowIdSequence(tuple(segment_from_proto(part) for part in message.segments))
-    except ValueError as error:
-        raise CorruptTable(path, (f"row ids: {error}",)) from error
+    ranges = many_ranges(data)
+    sequence = _decoded(data, path) if ranges is None else RowIdSequence((ranges,))
     rows = sum(segment.count for segment in sequence.segments)
     if rows > ROWS_MAX if expected_rows is None else rows != expected_rows:
         limit = f"at most {ROWS_MAX}" if expected_rows is None else str(expected_rows)

@@ -6,10 +6,12 @@ of the right length without bits behind its end, whole numbers in arrays, nothin
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from tablewright.format.many_ranges import ManyRanges
 from tablewright.format.proto import rows_pb2
 from tablewright.format.segments import (
     Array,
@@ -22,13 +24,20 @@ from tablewright.format.segments import (
     SortedArray,
 )
 
-__all__ = ["segment_from_proto", "segment_to_proto"]
+__all__ = ["segment_from_proto", "segment_to_proto", "segments_to_proto"]
 
 _LIMIT = 2**64
 
 
+def segments_to_proto(segment: Segment) -> Iterator[Any]:
+    """The messages of a segment: one, or one for each of many ranges."""
+    if isinstance(segment, ManyRanges):
+        return (segment_to_proto(Range(start, end)) for start, end in segment)
+    return iter((segment_to_proto(segment),))
+
+
 def segment_to_proto(segment: Segment) -> Any:
-    """The message of a segment."""
+    """The message of a segment that has one."""
     message: Any = rows_pb2.Segment()
     match segment:
         case Range(start, end):

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tablewright.format.many_ranges import ManyRanges
+
 __all__ = [
     "Array",
     "NumberArray",
@@ -245,7 +247,7 @@ class Array:
         return _runs(np.sort(self.values()))
 
 
-Segment = Range | RangeWithHoles | RangeWithBitmap | SortedArray | Array
+Segment = Range | RangeWithHoles | RangeWithBitmap | SortedArray | Array | ManyRanges
 
 
 def _within(numbers: Numbers, start: int, end: int) -> tuple[npt.NDArray[np.bool_], Offsets]:

@@ -3,10 +3,11 @@
 Keys come sorted and distinct, with the *window* of rows that may hold each: the pages that the lookup names. Reading
 whole pages is right while there are several keys per page, and wasteful when 1,000 keys lie in as many pages. So:
 
-1. Keys are cut into *groups* of some 128 pages. Groups are searched independently, a few at a time.
+1. Keys are cut into *groups* of some 512 pages. Groups are searched independently, a few at a time.
 2. A group with several keys per page reads its pages, neighbours in one request.
 3. A group with few narrows its windows first: 15 rows of each window are taken and compared, which leaves a sixteenth
-   of it, until most windows have at most 256 rows. Then the rows of all windows are taken.
+   of it, until most windows have at most 256 rows. Then the rows of all windows are taken. For numbers, the first 15
+   rows lie around the place that the page's bounds let expect; that alone narrows most windows to 16 rows.
 
 So a scattered key costs the same few rows in a large index as in a small one; 1,000 keys in 10 million rows took a
 quarter to a third of the time that reading their pages took. Windows stay wide where nothing tells their rows from the
@@ -26,10 +27,11 @@ from tablewright.indices.btree_order import Longs, Order, spread
 
 __all__ = ["ColumnReader", "KeyGroup", "cut", "search"]
 
-_PAGES_PER_GROUP = 128
+_PAGES_PER_GROUP = 512
 _ROWS_PER_KEY = 1024  # from here on narrowing is cheaper than reading
 _PAGES_TO_NARROW = 16
 _PIVOTS = 15
+_STRIDE = 16  # between the rows that are looked at around an expected place
 _WINDOW_ROWS = 256
 _ROUNDS_MAX = 4
 _RUN_ROWS = 2048  # runs that are longer on average are read, shorter ones taken
@@ -60,9 +62,9 @@ class KeyGroup:
 
 
 def cut(first_pages: Longs, last_pages: Longs) -> Iterator[slice]:
-    """Slices of keys that share some 128 pages; the pages of ascending keys ascend, both ends included.
+    """Slices of keys that share some 512 pages; the pages of ascending keys ascend, both ends included.
 
-    >>> list(cut(np.array([0, 50, 70, 70]), np.array([0, 60, 70, 190])))
+    >>> list(cut(np.array([0, 50, 70, 70]), np.array([0, 60, 70, 600])))
     [slice(0, 3, None), slice(3, 4, None)]
     """
     new_from = np.maximum(first_pages, np.concatenate(([-1], last_pages[:-1])) + 1)
@@ -96,11 +98,14 @@ def _narrowed(order: Order, column: ColumnReader, group: KeyGroup) -> tuple[Long
     """Smaller windows around the same keys. One is empty where the key is known not to be."""
     lows, highs = group.lows, group.highs
     compare = order.comparison(group.keys, group.smallest, group.largest)
-    for _ in range(_ROUNDS_MAX):
+    for number in range(_ROUNDS_MAX):
         if np.median(highs - lows) <= _WINDOW_ROWS:
             break
-        steps = (highs - lows)[:, np.newaxis] * np.arange(1, _PIVOTS + 1) // (_PIVOTS + 1)
-        pivots = lows[:, np.newaxis] + steps  # of an empty window: the pivot that ended it, which changes nothing
+        if number == 0 and isinstance(group.keys, np.ndarray):
+            pivots = _expected(group)
+        else:
+            steps = (highs - lows)[:, np.newaxis] * np.arange(1, _PIVOTS + 1) // (_PIVOTS + 1)
+            pivots = lows[:, np.newaxis] + steps  # of an empty window: the pivot that ended it, which changes nothing
         rows, which = np.unique(pivots, return_inverse=True)
         signs = compare(_joined(list(column.take(rows))), which.reshape(pivots.shape))
         lows = np.where(signs < 0, pivots + 1, lows[:, np.newaxis]).max(axis=1)
@@ -108,6 +113,16 @@ def _narrowed(order: Order, column: ColumnReader, group: KeyGroup) -> tuple[Long
         if np.any(lows > highs):
             raise ValueError("its values are not in order")
     return lows, highs
+
+
+def _expected(group: KeyGroup) -> Longs:
+    """Rows around the place where a number would be, were the numbers of its window evenly spread."""
+    smallest, largest = group.smallest.astype(np.float64), group.largest.astype(np.float64)
+    share = (group.keys.astype(np.float64) - smallest) / np.maximum(largest - smallest, 1)
+    guesses = group.lows + (np.clip(share, 0, 1) * (group.highs - group.lows)).astype(np.int64)
+    around = (np.arange(_PIVOTS) - _PIVOTS // 2) * _STRIDE
+    pivots: Longs = guesses[:, np.newaxis] + around
+    return pivots.clip(group.lows[:, np.newaxis], group.highs[:, np.newaxis] - 1)
 
 
 def _union(lows: Longs, highs: Longs) -> tuple[Longs, Longs]:

@@ -50,7 +50,9 @@ __all__ = [
     "decide_update",
     "finish_update",
     "found_rows",
+    "new_file_version",
     "plan_update",
+    "row_groups",
     "rows_tasks",
     "run_update_task",
     "update_tasks",
@@ -134,12 +136,12 @@ def plan_update(
         fragments=snapshot.fragments,
         table=table,
         write_mode=options.write_mode,
-        file_version=_file_version(snapshot.manifest, options.data_storage_version),
+        file_version=new_file_version(snapshot.manifest, options.data_storage_version),
         reads=read_fields(table, looked_at if condition is None else [*condition.paths, *looked_at]),
     )
 
 
-def _file_version(manifest: Manifest, asked: str | None) -> str:
+def new_file_version(manifest: Manifest, asked: str | None) -> str:
     """The version of the new files: the table's own, or another one if the table mixes versions already."""
     version = WriteSettings(data_storage_version=asked).file_version or manifest.data_storage_version
     if version != manifest.data_storage_version and not manifest.writer_flags & MIXED_FILE_VERSIONS:
@@ -212,7 +214,7 @@ def rows_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[Rows
     whole = plan.match.whole
     first_rows = _first_rows(plan)
     tasks = []
-    for group in _groups(decision.of_mode(REWRITE_ROWS)):
+    for group in row_groups(decision.of_mode(REWRITE_ROWS)):
         parts = tuple(
             RowsPart(
                 fragment=plan.fragments.by_id(choice.fragment_id),
@@ -239,7 +241,8 @@ def _first_rows(plan: UpdatePlan) -> dict[int, int]:
     return dict(zip(plan.fragments.ids.tolist(), plan.match.whole.first_rows, strict=True))
 
 
-def _groups(choices: Sequence[FragmentChoice]) -> Iterator[list[FragmentChoice]]:
+def row_groups(choices: Sequence[FragmentChoice]) -> Iterator[list[FragmentChoice]]:
+    """Fragments whose rows move together: some 64 MiB of rows, and one file's worth at most."""
     group: list[FragmentChoice] = []
     size = rows = 0
     for choice in choices:

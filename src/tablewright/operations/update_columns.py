@@ -14,21 +14,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.types as at
 from pyroaring import FrozenBitMap
 
 from tablewright.data.conform import solid
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, no_columns
 from tablewright.data.write import write_data_file
-from tablewright.errors import InvalidRequest
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.manifest import BasePath
 from tablewright.format.naming import data_path
 from tablewright.format.roaring import encode_bitmap
 from tablewright.format.schema import Schema
+from tablewright.operations.column_values import filled, placed
 from tablewright.operations.match import live_rows
 from tablewright.operations.scan_columns import RowLayout, Selection
 from tablewright.operations.scan_context import TaskContext
@@ -141,53 +139,8 @@ class _Writer:
             names = list(self._assignments.inputs)
             inputs = old.select(names).take(pa.array(matching)) if names else no_columns(len(matching))
             found = self._assignments.changed(inputs)
-            new = {name: _placed(old.column(name), matching, values) for name, values in found.items()}
+            new = {name: placed(old.column(name), matching, values) for name, values in found.items()}
         else:
             new = {name: old.column(name) for name in self._assignments.columns}
-        arrays = [_filled(new[name], schema.field(name)) for name in self._assignments.columns]
+        arrays = [filled(new[name], schema.field(name)) for name in self._assignments.columns]
         return solid(pa.RecordBatch.from_arrays(arrays, names=list(self._assignments.columns)))
-
-
-def _placed(old: pa.Array, at_rows: Offsets, values: pa.Array) -> pa.Array:
-    """The old values, with others at some rows."""
-    kind = old.type
-    try:
-        if at.is_dictionary(kind):
-            return _encoded(_placed(old.dictionary_decode(), at_rows, values.dictionary_decode()), kind)
-        plain = _plain(kind)
-        if plain != kind:  # Arrow can't unite dictionaries that hold nulls
-            return _placed(old.cast(plain), at_rows, values.cast(plain)).cast(kind)
-    except pa.ArrowException as error:
-        raise InvalidRequest(f"The new values don't fit a column of type {kind}: {error}") from error
-    if at.is_primitive(kind) and not at.is_duration(kind):
-        mask = np.zeros(len(old), np.bool_)
-        mask[at_rows] = True
-        return pc.replace_with_mask(old, pa.array(mask), values)
-    indices = np.arange(len(old))
-    indices[at_rows] = np.arange(len(old), len(old) + len(values))
-    return pa.concat_arrays([old, values]).take(pa.array(indices))
-
-
-def _encoded(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    found = array.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(found.indices.cast(kind.index_type), found.dictionary, ordered=kind.ordered)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type with dictionaries inside of it taken apart."""
-    if at.is_dictionary(kind):
-        return kind.value_type
-    if at.is_struct(kind):
-        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
-    if at.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
-    return kind
-
-
-def _filled(array: pa.Array, field: pa.Field) -> pa.Array:
-    """A column that may hold no null, without those that deleted rows have left in it from other times."""
-    if field.nullable or not array.null_count or array.null_count == len(array):
-        return array
-    valid = array.is_valid().to_numpy(zero_copy_only=False)
-    indices = np.where(valid, np.arange(len(array)), np.argmax(valid))
-    return array.take(pa.array(indices))

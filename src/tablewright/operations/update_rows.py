@@ -38,7 +38,7 @@ from tablewright.operations.update_values import Assignments
 from tablewright.storage.base import Location
 from tablewright.world import World
 
-__all__ = ["ROWS_PER_FILE_MAX", "RowsPart", "RowsResult", "RowsTask", "run_rows_task"]
+__all__ = ["ROWS_PER_FILE_MAX", "RowsPart", "RowsResult", "RowsTask", "moved_ids", "run_rows_task", "with_row_ids"]
 
 ROWS_PER_FILE_MAX = 1024 * 1024
 _SEQUENCES_JOINED_MAX = 16
@@ -104,7 +104,9 @@ def run_rows_task(task: RowsTask, world: World) -> RowsResult:
 
         return RowsResult(
             hidden=tuple(spread(hide, places)),
-            fragments=_with_row_ids(fragments, _moved_ids(context, places)),
+            fragments=with_row_ids(
+                fragments, moved_ids(context, [(part.fragment, offsets) for part, offsets in places])
+            ),
             rows_read=mover.rows_read,
             bytes_read=mover.bytes_read,
         )
@@ -156,12 +158,10 @@ class _Mover:
         return pa.RecordBatch.from_arrays([new[name] if name in new else batch.column(name) for name in names], names)
 
 
-def _moved_ids(context: TaskContext, places: Sequence[tuple[RowsPart, FrozenBitMap]]) -> RowIdSequence | None:
+def moved_ids(context: TaskContext, places: Sequence[tuple[Fragment, FrozenBitMap]]) -> RowIdSequence | None:
     """The stable row ids of the rows in the order in which they were written; ``None`` if the table has none."""
     known = [
-        ids.select(_as_array(offsets))
-        for part, offsets in places
-        if (ids := context.row_ids(part.fragment)) is not None
+        ids.select(_as_array(offsets)) for fragment, offsets in places if (ids := context.row_ids(fragment)) is not None
     ]
     if not known:
         return None
@@ -177,7 +177,7 @@ def _as_array(offsets: FrozenBitMap) -> npt.NDArray[np.int64]:
     return DeletionVector(offsets).to_numpy().astype(np.int64)
 
 
-def _with_row_ids(fragments: Sequence[Fragment], ids: RowIdSequence | None) -> tuple[Fragment, ...]:
+def with_row_ids(fragments: Sequence[Fragment], ids: RowIdSequence | None) -> tuple[Fragment, ...]:
     """Each new fragment with the ids of its own rows."""
     if ids is None:
         return tuple(fragments)

@@ -1,0 +1,185 @@
+"""``dataset.merge_insert(on)``: a builder with pylance's names; :mod:`.merge_job` runs what it has collected."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tablewright.api.change_report import Report
+from tablewright.api.changes import retry_options
+from tablewright.api.execute import choose_for
+from tablewright.api.merge_job import MergeJob, merge_counts
+from tablewright.api.merge_source import Incoming, incoming
+from tablewright.api.operation import Transaction
+from tablewright.api.translate import from_transaction
+from tablewright.checks import check_flag, check_text, whole_number
+from tablewright.operations.merge_insert.clauses import Clauses, check_condition, check_dedupe, check_mode
+from tablewright.operations.merge_insert.condition import compile_table_condition
+from tablewright.operations.merge_insert.fit import new_columns
+from tablewright.operations.merge_insert.key_columns import find_key
+from tablewright.operations.merge_insert.plan import plan_merge
+from tablewright.operations.merge_insert.strategy import choose_strategy, scan_bytes
+from tablewright.operations.write import WriteSettings
+
+if TYPE_CHECKING:
+    from tablewright.api.dataset import LanceDataset
+
+__all__ = ["MergeInsertBuilder"]
+
+
+class MergeInsertBuilder:
+    """A merge to be configured and run. Rows of the source and of the table match where their keys are equal.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset({"id": [1, 2, 3], "text": ["a", "b", "c"]}, "memory://merge-insert-builder")
+    >>> upsert = MergeInsertBuilder(ds, "id").when_matched_update_all().when_not_matched_insert_all()
+    >>> result = upsert.execute({"id": [2, 4], "text": ["B", "D"]})
+    >>> result["num_updated_rows"], result["num_inserted_rows"]
+    (1, 1)
+    >>> ds.to_table(order_by=["id"]).to_pydict()
+    {'id': [1, 2, 3, 4], 'text': ['a', 'B', 'c', 'D']}
+    """
+
+    def __init__(
+        self, dataset: LanceDataset, on: Any = None, *, dedupe: str | None = None, schema_evolution: bool = False
+    ) -> None:
+        find_key(dataset._snapshot.schema, on)  # what is wrong with it is said at once
+        self._dataset, self._on = dataset, on if on is None or isinstance(on, str) else list(on)
+        self._clauses: dict[str, Any] = {}
+        self._conflict_retries, self._retry_timeout = 10, timedelta(seconds=30)
+        self._schema_evolution = False
+        self.dedupe(dedupe).schema_evolution(schema_evolution)
+
+    # ------------------------------------------------------------------------------------------------------- clauses
+    def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
+        """Rows that match get the source's values; with a condition over ``source.`` and ``target.``, some of them.
+
+        A row that matches and does not satisfy the condition stays as it is.
+        """
+        text = check_condition(condition, "the condition of when_matched_update_all")
+        return self._with(when_matched="update", condition=text)
+
+    def when_matched_delete(self) -> MergeInsertBuilder:
+        """Rows that match are deleted; the source needs its key columns only."""
+        return self._with(when_matched="delete", condition=None)
+
+    def when_matched_fail(self) -> MergeInsertBuilder:
+        """A row that matches is an error, and nothing changes."""
+        return self._with(when_matched="fail", condition=None)
+
+    def when_not_matched_insert_all(self) -> MergeInsertBuilder:
+        """Source rows that match nothing become new rows."""
+        return self._with(insert=True)
+
+    def when_not_matched_by_source_delete(self, expr: str | None = None) -> MergeInsertBuilder:
+        """Rows of the table that no source row matches are deleted; with a filter, some of them."""
+        text = check_condition(expr, "the condition of when_not_matched_by_source_delete")
+        if text is not None:
+            compile_table_condition(text, self._dataset._snapshot.schema)
+        return self._with(delete_by_source=True, by_source_condition=text)
+
+    # ------------------------------------------------------------------------------------------------------ settings
+    def conflict_retries(self, max_retries: int) -> MergeInsertBuilder:
+        """How often it runs again when another writer came first."""
+        self._conflict_retries = whole_number(max_retries, "conflict_retries")
+        return self
+
+    def retry_timeout(self, timeout: timedelta) -> MergeInsertBuilder:
+        """For how long it runs again when other writers come first."""
+        retry_options(0, timeout)
+        self._retry_timeout = timeout
+        return self
+
+    def use_index(self, use_index: bool) -> MergeInsertBuilder:
+        """Whether a BTREE on the key may be used."""
+        check_flag(use_index, "use_index")
+        return self._with(use_index=bool(use_index))
+
+    def write_mode(self, mode: str) -> MergeInsertBuilder:
+        """Whether updated rows move (``"rewrite_rows"``), columns change in place (``"rewrite_columns"``), or either.
+
+        ``"auto"`` decides for each fragment by the bytes that have to be written.
+        """
+        return self._with(write_mode=check_mode(mode))
+
+    def data_storage_version(self, version: str) -> MergeInsertBuilder:
+        """The version of the new data files; the table's own by default."""
+        check_text(version, "data_storage_version")
+        WriteSettings(data_storage_version=version).file_version  # noqa: B018 an unknown one raises
+        return self._with(data_storage_version=version)
+
+    def dedupe(self, keep: str | None) -> MergeInsertBuilder:
+        """Which of several source rows with one key counts, ``"first"`` or ``"last"``; ``None``: it is an error."""
+        return self._with(dedupe=check_dedupe(keep))
+
+    def schema_evolution(self, enabled: bool = True) -> MergeInsertBuilder:
+        """Whether columns of the source that the table does not have are added to it first."""
+        check_flag(enabled, "schema_evolution")
+        self._schema_evolution = bool(enabled)
+        return self
+
+    def _with(self, **changes: Any) -> MergeInsertBuilder:
+        self._clauses |= changes
+        return self
+
+    # --------------------------------------------------------------------------------------------------------- running
+    def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> dict[str, int]:
+        """Merge the data, and move the dataset to the new version; returns what it did, in numbers.
+
+        ``schema`` is what data are cast to, or what an iterator can't tell.
+        """
+        retries = retry_options(self._conflict_retries, self._retry_timeout)
+        with self._job(data_obj, schema, Report()) as job:
+            return job.execute(retries)
+
+    def execute_uncommitted(
+        self, data_obj: Any, *, schema: pa.Schema | None = None
+    ) -> tuple[Transaction, dict[str, int]]:
+        """Merge the data, and leave the commit to ``CommitBuilder(dataset).execute(transaction)``."""
+        report = Report()
+        with self._job(data_obj, schema, report) as job:
+            merged = job.attempt(self._dataset._snapshot)
+        transaction = from_transaction(merged.transaction)
+        transaction.affected_rows, transaction.recheck = merged.affected, merged.recheck
+        return transaction, merge_counts(merged, report.attempts)
+
+    def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
+        """What a merge of data with this schema (the table's own by default) will do, and where. Nothing is read."""
+        dataset = self._dataset
+        snapshot = dataset._snapshot
+        given = snapshot.schema.to_arrow() if schema is None else schema
+        plan = plan_merge(snapshot, Clauses(**self._clauses), self._on, given, dataset._world.clock.now_ns())
+        strategy = choose_strategy(snapshot, plan, None)
+        size = scan_bytes(plan, strategy.scanned)
+        engine, why = choose_for(dataset._world, size, dataset._engine, dataset._spark)
+        lines = [str(plan), str(strategy), f"  match: engine={engine.name}: {why}"]
+        if verbose:
+            lines.append(
+                f"  match: estimated_bytes={size}, scanned_fragments={len(strategy.scanned)}; updated rows change "
+                f"[{', '.join(plan.changed_columns)}]; rows or columns is decided per fragment after the match"
+            )
+        return "\n".join(lines)
+
+    def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
+        """Merge the data without committing it, and say what was done. No file stays behind."""
+        report, snapshot = Report(), self._dataset._snapshot
+        with self._job(data_obj, schema, report) as job:
+            plan = job.plan(snapshot)
+            merged = job.attempt(snapshot)
+            merged.leftovers.remove()
+        return "\n".join([str(plan), *report.lines(merge_counts(merged, report.attempts))])
+
+    def _job(self, data: Any, schema: pa.Schema | None, report: Report) -> MergeJob:
+        clauses = Clauses(**self._clauses)
+        given = incoming(data, schema, self._dataset.schema)
+        if self._schema_evolution:
+            self._add_columns(given)
+        return MergeJob(self._dataset, self._on, clauses, given, report)
+
+    def _add_columns(self, given: Incoming) -> None:
+        """Add what the table lacks; another writer may have added some of it already."""
+        added = new_columns(self._dataset._snapshot.schema, given.schema)
+        if len(added):
+            self._dataset.add_columns(added)

@@ -1,0 +1,118 @@
+"""Many ranges of row ids, one after the other: what Lance writes for rows that were moved in no order (one per row).
+
+A fragment may hold hundreds of thousands of them, so they are read from their bytes by array arithmetic and kept as two
+columns, as one segment. It encodes to the ranges that it was read from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tablewright.format.wire import as_buffer, scan
+
+__all__ = ["ManyRanges", "many_ranges"]
+
+Numbers = npt.NDArray[np.uint64]
+Offsets = npt.NDArray[np.int64]
+
+_SEGMENT_TAG = 0x0A
+_SHAPES = (1, 2, 3, 4, 5)
+_RANGE, _START, _END = 1, 1, 2
+_LENGTH_MAX = 0x80
+_SMALL_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ManyRanges:
+    """The numbers of several ranges in their order; ``starts`` and ``ends`` are 64-bit numbers, little-endian."""
+
+    starts: bytes
+    ends: bytes
+
+    def _bounds(self) -> tuple[Numbers, Numbers]:
+        return np.frombuffer(self.starts, "<u8").astype(np.uint64), np.frombuffer(self.ends, "<u8").astype(np.uint64)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        starts, ends = self._bounds()
+        return zip(starts.tolist(), ends.tolist(), strict=True)
+
+    @property
+    def count(self) -> int:
+        """How many numbers there are; no array of that size is made for it."""
+        starts, ends = self._bounds()
+        sizes = ends - starts
+        return int(sizes.sum()) if int(sizes.max(initial=0)) < 2**32 else sum(sizes.tolist())
+
+    def values(self) -> Numbers:
+        """All numbers, in order."""
+        starts, ends = self._bounds()
+        sizes = (ends - starts).astype(np.int64)
+        before = np.cumsum(sizes) - sizes
+        numbers: Numbers = np.arange(int(sizes.sum()), dtype=np.uint64)
+        numbers += np.repeat(starts - before.astype(np.uint64), sizes)
+        return numbers
+
+    def bounds(self) -> tuple[int, int] | None:
+        """The lowest and the highest number, both included."""
+        firsts, lasts = self.intervals()
+        return (int(firsts[0]), int(lasts.max())) if len(firsts) else None
+
+    def positions(self, numbers: Numbers) -> Offsets:
+        """Where each number stands in the segment; -1 where it does not."""
+        starts, ends = self._bounds()
+        if not len(starts):
+            return np.full(len(numbers), -1, np.int64)
+        sizes = (ends - starts).astype(np.int64)
+        before = np.cumsum(sizes) - sizes
+        order = np.lexsort((ends, starts))  # of ranges that start together, all but the last are empty
+        place = order[np.maximum(np.searchsorted(starts[order], numbers, side="right") - 1, 0)]
+        inside = (numbers >= starts[place]) & (numbers < ends[place])
+        return np.where(inside, before[place] + (numbers - starts[place]).astype(np.int64), -1)
+
+    def intervals(self) -> tuple[Numbers, Numbers]:
+        """Ascending intervals that hold the same numbers, as first and last numbers (both included)."""
+        starts, ends = self._bounds()
+        full = starts < ends
+        starts, ends = starts[full], ends[full]
+        order = np.argsort(starts, kind="stable")
+        return starts[order], ends[order] - np.uint64(1)
+
+
+def many_ranges(data: bytes) -> ManyRanges | None:
+    """The ranges in the bytes of a row-id sequence; ``None`` if they are few, or if anything else is in there."""
+    if len(data) < _SMALL_BYTES:
+        return None
+    starts = _segments(data)
+    if starts is None:
+        return None
+    buffer, _, _ = as_buffer([data])
+    begins = np.array(starts, np.int64)
+    ends = begins + buffer[begins - 1]
+    shapes = scan(buffer, begins, ends, spans=_SHAPES)
+    found = shapes.spans[_RANGE]
+    alone = len(found.rows) == len(begins) and not any(len(shapes.spans[shape].rows) for shape in _SHAPES[1:])
+    if shapes.bad.any() or not alone or not np.array_equal(found.ends, ends):
+        return None
+    order = np.argsort(found.rows, kind="stable")
+    if not np.array_equal(found.rows[order], np.arange(len(begins))):
+        return None
+    numbers = scan(buffer, found.starts[order], found.ends[order], numbers=(_START, _END))
+    low, high = numbers.numbers[_START], numbers.numbers[_END]
+    if numbers.bad.any() or np.any(high < low):
+        return None
+    return ManyRanges(low.astype("<u8").tobytes(), high.astype("<u8").tobytes())
+
+
+def _segments(data: bytes) -> list[int] | None:
+    """Where each segment begins, if all have the usual tag and are short."""
+    starts, at, end = [], 0, len(data)
+    while at < end:
+        if data[at] != _SEGMENT_TAG or at + 1 == end or data[at + 1] >= _LENGTH_MAX:
+            return None
+        starts.append(at + 2)
+        at += 2 + data[at + 1]
+    return starts if at == end else None

@@ -1,0 +1,98 @@
+"""What becomes of every row, once the matches are known. Pure.
+
+Each fragment with updated rows is decided alone, by bytes (:mod:`tablewright.operations.update_costs`): its rows move,
+or its columns change in place. Rows that are deleted are hidden along with it. Source rows that met nothing are
+inserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tablewright.operations.merge_insert.clauses import InvalidMerge
+from tablewright.operations.merge_insert.keys import Positions
+from tablewright.operations.merge_insert.pairs import FragmentMatches, Offsets, Pairs, no_offsets
+from tablewright.operations.merge_insert.plan import MergePlan
+from tablewright.operations.merge_insert.source import KeptSource
+from tablewright.operations.update_costs import REWRITE_ROWS, Decision, decide
+
+__all__ = ["Actions", "check_no_match", "decide_merge"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actions:
+    """Updated rows and deleted rows by fragment id, the source rows that are inserted, and rows or columns."""
+
+    updated: Mapping[int, Pairs]
+    deleted: Mapping[int, Offsets]
+    inserted: Positions
+    decision: Decision
+
+    @property
+    def num_updated_rows(self) -> int:
+        """How many rows get new values."""
+        return sum(map(len, self.updated.values()))
+
+    @property
+    def num_deleted_rows(self) -> int:
+        """How many rows go."""
+        return sum(map(len, self.deleted.values()))
+
+    @property
+    def num_inserted_rows(self) -> int:
+        """How many rows come."""
+        return len(self.inserted)
+
+    @property
+    def touched(self) -> list[int]:
+        """The fragments that change."""
+        return sorted(self.updated.keys() | self.deleted.keys())
+
+
+def check_no_match(plan: MergePlan, matches: Mapping[int, FragmentMatches], source: KeptSource) -> None:
+    """``when_matched_fail``: the first match is an error."""
+    found = next((each.pairs for each in matches.values() if len(each.pairs)), None)
+    if plan.clauses.when_matched == "fail" and found is not None:
+        key = plan.key.described(source.take(found.positions[:1], plan.key.columns))
+        raise InvalidMerge(f"Merge insert failed: found matching row with key values: {key}")
+
+
+def decide_merge(plan: MergePlan, matches: Mapping[int, FragmentMatches], source_rows: int) -> Actions:
+    """Decide what is updated, deleted and inserted, and how it is written."""
+    clauses = plan.clauses
+    updated = {id: each.pairs for id, each in matches.items() if clauses.updates and len(each.pairs)}
+    deleted = {id: gone for id, each in matches.items() if len(gone := _deleted(plan, each))}
+    return Actions(
+        updated=updated,
+        deleted=deleted,
+        inserted=_unmet(matches, source_rows) if clauses.insert else np.zeros(0, np.int64),
+        decision=_decision(plan, updated),
+    )
+
+
+def _deleted(plan: MergePlan, matches: FragmentMatches) -> Offsets:
+    if plan.clauses.when_matched == "delete":
+        if matches.unmatched is None or not len(matches.unmatched):
+            return matches.pairs.offsets
+        return np.union1d(matches.pairs.offsets, matches.unmatched)
+    return no_offsets() if matches.unmatched is None else matches.unmatched
+
+
+def _unmet(matches: Mapping[int, FragmentMatches], source_rows: int) -> Positions:
+    is_new = np.ones(source_rows, np.bool_)
+    for each in matches.values():
+        is_new[each.pairs.positions] = False
+        is_new[each.passed_over] = False
+    return np.flatnonzero(is_new)
+
+
+def _decision(plan: MergePlan, updated: Mapping[int, Pairs]) -> Decision:
+    fragments = [plan.fragments.by_id(id) for id in updated]
+    counts = {id: len(pairs) for id, pairs in updated.items()}
+    decision = decide(plan.table, fragments, counts, plan.changed_columns, plan.clauses.write_mode)
+    if plan.changed_columns:
+        return decision
+    return Decision(tuple(replace(choice, mode=REWRITE_ROWS) for choice in decision.choices))

@@ -1,0 +1,150 @@
+"""A merge, decided as far as its clauses and schemas tell. Bad names, types and conditions fail here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from tablewright.expressions.filters import Predicate
+from tablewright.expressions.scope import with_system_columns
+from tablewright.format.flags import check_writable
+from tablewright.format.fragment import FragmentList
+from tablewright.format.schema import Schema
+from tablewright.operations.match import read_fields
+from tablewright.operations.merge_insert.clauses import Clauses, InvalidMerge
+from tablewright.operations.merge_insert.condition import (
+    MatchCondition,
+    compile_condition,
+    compile_table_condition,
+)
+from tablewright.operations.merge_insert.fit import FittedSchema, fit_schema
+from tablewright.operations.merge_insert.key_columns import KeyColumns, find_key
+from tablewright.operations.scan import ScanOptions, ScanPlan, plan_scan
+from tablewright.operations.scan_columns import Output, Path, RowLayout, Selection
+from tablewright.operations.scan_fragment import ReadPlan
+from tablewright.operations.update import new_file_version
+from tablewright.snapshot.snapshot import Snapshot
+
+__all__ = ["MergePlan", "plan_merge"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePlan:
+    """A decided merge, up to how its rows are matched. ``str(plan)`` explains it.
+
+    ``reads`` are the ids of the fields that decide which rows are touched; ``None``: it may be any.
+    """
+
+    clauses: Clauses
+    key: KeyColumns
+    fitted: FittedSchema
+    condition: MatchCondition | None
+    by_source_condition: Predicate | None
+    scan: ScanPlan
+    fragments: FragmentList
+    file_version: str
+    reads: frozenset[int] | None
+
+    @property
+    def table(self) -> Schema:
+        """The table's schema."""
+        return self.fitted.table
+
+    @property
+    def version(self) -> int:
+        """The version that it is planned on."""
+        return self.scan.whole.version
+
+    @property
+    def changed_columns(self) -> tuple[str, ...]:
+        """The columns whose values change where rows match."""
+        return self.fitted.changed(self.key) if self.clauses.updates else ()
+
+    @property
+    def changed_ids(self) -> tuple[int, ...]:
+        """Their ids, with all below them."""
+        names = set(self.changed_columns)
+        tops = [field.id for field in self.table.top_level if field.name in names]
+        return tuple(sorted(id for top in tops for id in self.table.descendants(top)))
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        clauses, whole = self.clauses, self.scan.whole
+        given = "all columns" if self.fitted.is_full else f"partial, columns=[{', '.join(self.fitted.columns)}]"
+        yield f"MergeInsert: on=[{', '.join(self.key.names)}], {clauses}, write_mode={clauses.write_mode}"
+        yield f"  source: {given}" + (f", dedupe={clauses.dedupe}" if clauses.dedupe else "")
+        if self.condition is not None:
+            read = ", ".join(dict.fromkeys(path[0] for path in self.condition.target_paths))
+            yield f"  condition: {self.condition.predicate.text}; reads target [{read}] of matched rows only"
+        yield (
+            f"  LanceRead: uri={whole.location.uri}, version={whole.version}, "
+            f"projection=[{', '.join(whole.reads.first.names)}], num_fragments={len(self.fragments)}, "
+            f"rows={self.fragments.total_live_rows}"
+        )
+
+
+def plan_merge(snapshot: Snapshot, clauses: Clauses, on: Any, incoming: pa.Schema, now_ns: int) -> MergePlan:
+    """Decide a merge of data with the schema ``incoming``; ``now()`` in conditions is ``now_ns``."""
+    check_writable(snapshot.manifest.writer_flags, snapshot.location.uri)
+    table = snapshot.schema
+    key = find_key(table, on)
+    fitted = fit_schema(table, incoming, key, inserts=clauses.insert)
+    condition = by_source = None
+    if clauses.condition is not None:
+        condition = compile_condition(clauses.condition, table, fitted.schema, now_ns)
+    if clauses.by_source_condition is not None:
+        by_source = compile_table_condition(clauses.by_source_condition, table, now_ns)
+    _check_mode(clauses, fitted, key)
+    looked_at = [*key.paths, *(condition.target_paths if condition is not None else ())]
+    return MergePlan(
+        clauses=clauses,
+        key=key,
+        fitted=fitted,
+        condition=condition,
+        by_source_condition=by_source,
+        scan=_scan(snapshot, key, condition, by_source, now_ns),
+        fragments=snapshot.fragments,
+        file_version=new_file_version(snapshot.manifest, clauses.data_storage_version),
+        reads=None if clauses.delete_by_source else read_fields(table, looked_at),
+    )
+
+
+def _check_mode(clauses: Clauses, fitted: FittedSchema, key: KeyColumns) -> None:
+    if clauses.wants_columns and clauses.updates and not fitted.changed(key):
+        raise InvalidMerge(
+            "Invalid user input: MergeInsertWriteMode::RewriteColumns cannot express this merge insert: the source "
+            "carries no column besides the join key. Use write_mode auto or rewrite_rows instead."
+        )
+
+
+def _scan(
+    snapshot: Snapshot, key: KeyColumns, condition: MatchCondition | None, by_source: Predicate | None, now_ns: int
+) -> ScanPlan:
+    """All fragments, with what the match reads: keys first, the condition's columns of matched rows."""
+    table = snapshot.schema
+    scan = plan_scan(snapshot, ScanOptions(columns=[]), now_ns=now_ns)
+    later = () if condition is None else condition.target_paths
+    rest = RowLayout.of(table, later)
+    reads = ReadPlan(
+        table=table,
+        selection=_selection(rest, later),
+        predicate=None,
+        first=RowLayout.of(table, [*key.paths, *(() if by_source is None else by_source.paths)]),
+        rest=rest,
+    )
+    return replace(scan, whole=replace(scan.whole, reads=reads))
+
+
+def _selection(layout: RowLayout, paths: tuple[Path, ...]) -> Selection:
+    names = tuple(dict.fromkeys(path[0] for path in paths))
+    known = with_system_columns(layout.fields)
+    return Selection(
+        outputs=tuple(Output(name=name, path=(name,)) for name in names),
+        schema=pa.schema([known.field(name) for name in names]),
+        paths=paths,
+    )

@@ -1,0 +1,99 @@
+"""After other writers: has a row come meanwhile that has one of our keys? Then the merge has to look again.
+
+What we found out about a key holds as long as no row with it comes or changes. Two manifests tell which fragments are
+new or are not what they were; of those, the ones that are new, or whose key or condition columns were written anew, are
+matched against our keys. Rows that both writers touched are the business of the rebase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tablewright.errors import CommitConflict
+from tablewright.format.fragment import Fragment
+from tablewright.operations.merge_insert.keys import KeyTable
+from tablewright.operations.merge_insert.match import MatchTask, find_pairs
+from tablewright.operations.merge_insert.plan import MergePlan
+from tablewright.operations.merge_insert.shared import source_keys
+from tablewright.operations.merge_insert.source import KeptSource
+from tablewright.operations.merge_insert.strategy import Strategy
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.transaction.drift import Drift
+
+__all__ = ["KeysStayedBehind", "Recheck", "new_key_hits"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recheck:
+    """Asks before a commit on a newer version than ``base`` whether our keys are still what they were.
+
+    ``keys`` is ``None`` if they did not fit into memory together: then they are read from the source again.
+    """
+
+    base: Snapshot
+    plan: MergePlan
+    strategy: Strategy
+    source: KeptSource
+    keys: KeyTable | None
+
+    def __call__(self, newest: Snapshot) -> None:
+        """Raise :class:`CommitConflict` if a row with one of our keys came or changed meanwhile."""
+        if not self.plan.clauses.depends_on_keys:
+            return
+        if self.keys is None and not self.source.num_rows:
+            raise _conflict(newest, "the keys of this merge are no longer here to be compared with what is new")
+        for rows in self.strategy.ranges:
+            keys = self.keys or KeyTable(source_keys(self.source, self.plan.key, rows), rows[0])
+            if new_key_hits(self.base, newest, keys, self.plan):
+                raise _conflict(newest, "rows that came or changed meanwhile have keys of this merge")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeysStayedBehind, ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeysStayedBehind:
+    """What becomes of a :class:`Recheck` in another process: without the keys, nothing newer can be passed."""
+
+    def __call__(self, newest: Snapshot) -> None:
+        """Raise :class:`CommitConflict`."""
+        raise _conflict(newest, "the keys of this merge did not travel with its transaction")
+
+
+def _conflict(newest: Snapshot, reason: str) -> CommitConflict:
+    return CommitConflict("Update", "unknown", newest.version, reason=reason)
+
+
+def new_key_hits(base: Snapshot, newest: Snapshot, keys: KeyTable, plan: MergePlan) -> bool:
+    """Whether a fragment that is not what it was in ``base`` has a row with one of the keys."""
+    if any(not newest.schema.has(id) for id in plan.key.ids):
+        return True
+    fragments = tuple(_to_look_at(base, newest, plan))
+    if not fragments:
+        return False
+    whole = plan.scan.whole
+    scan = replace(
+        whole,
+        version=newest.version,
+        base_paths=newest.manifest.base_paths,
+        fragments=fragments,
+        first_rows=(0,) * len(fragments),
+    )
+    found = find_pairs(MatchTask(scan=scan, key=plan.key, keys=keys), newest, newest.world).found
+    return any(len(each.pairs) for each in found)
+
+
+def _to_look_at(base: Snapshot, newest: Snapshot, plan: MergePlan) -> Iterator[Fragment]:
+    known = frozenset(base.fragments.raw)
+    watched = plan.reads
+    for place, raw in enumerate(newest.fragments.raw):
+        if raw in known:
+            continue
+        fragment = newest.fragments[place]
+        if not base.fragments.has(fragment.id) or (
+            (rewritten := Drift(base.fragments.by_id(fragment.id), fragment).rewritten)
+            and (watched is None or rewritten & watched)
+        ):
+            yield fragment

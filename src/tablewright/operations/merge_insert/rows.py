@@ -1,0 +1,159 @@
+"""Rows that move: those that match are written anew to new fragments, and hidden where they were (fact sheet §7.1).
+
+A task takes several fragments, so that a small merge makes one new file and not one per fragment. Rows come in the
+order of their addresses. A source with all columns is written as it is; for a partial one the other columns of these
+rows, and of no others, are read. On tables with stable row ids the new fragments bring the ids of their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import FrozenBitMap
+
+from tablewright.data.prefetch import prefetch, spread
+from tablewright.data.read import Rows, no_columns
+from tablewright.data.write import WriteOptions, write_fragments
+from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.fragment import Fragment
+from tablewright.format.manifest import BasePath
+from tablewright.format.naming import data_path
+from tablewright.format.roaring import encode_bitmap
+from tablewright.operations.delete import Hidden, hide_rows
+from tablewright.operations.leftovers import removed_on_failure
+from tablewright.operations.merge_insert.fit import FittedSchema
+from tablewright.operations.merge_insert.keys import Positions
+from tablewright.operations.merge_insert.pairs import Offsets, Pairs
+from tablewright.operations.merge_insert.shared import SharedSource, opened
+from tablewright.operations.merge_insert.source import KeptSource
+from tablewright.operations.merge_insert.values import merged_rows
+from tablewright.operations.scan_columns import select_columns
+from tablewright.operations.scan_context import TaskContext
+from tablewright.operations.scan_fragment import FragmentScan, ReadPlan
+from tablewright.operations.scan_run import fragment_scans
+from tablewright.operations.update_rows import ROWS_PER_FILE_MAX, moved_ids, with_row_ids
+from tablewright.storage.base import Location
+from tablewright.world import World
+
+__all__ = ["MovedPart", "MovedResult", "MovedTask", "bitmap_of", "run_moved_task"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedPart:
+    """Rows of one fragment that get the values of source rows; ``deleted`` ones go without."""
+
+    fragment: Fragment
+    first_row: int
+    pairs: Pairs
+    deleted: Offsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedTask:
+    """Rows that move, as a letter: parts in the order of their fragments' ids."""
+
+    location: Location
+    version: int
+    base_paths: tuple[BasePath, ...]
+    fitted: FittedSchema
+    source: KeptSource | SharedSource
+    file_version: str
+    parts: tuple[MovedPart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedResult:
+    """The rows that are hidden where they were, and the new fragments (without ids yet) that hold them now."""
+
+    hidden: tuple[Hidden, ...]
+    fragments: tuple[Fragment, ...]
+    rows_read: int
+    bytes_read: int
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All files that were written."""
+        return (*_data_paths(self.fragments), *(path for each in self.hidden for path in each.paths))
+
+    @property
+    def bytes_written(self) -> int:
+        """The size of the new data files."""
+        return sum(file.file_size_bytes for fragment in self.fragments for file in fragment.files)
+
+
+def bitmap_of(*offsets: Offsets) -> FrozenBitMap:
+    """The set of some offsets."""
+    return DeletionVector.of(np.concatenate(offsets)).bitmap
+
+
+def _data_paths(fragments: Sequence[Fragment]) -> list[str]:
+    return [data_path(file.path) for fragment in fragments for file in fragment.files]
+
+
+def run_moved_task(task: MovedTask, world: World) -> MovedResult:
+    """Write the rows, and hide the old ones. If it fails, nothing stays behind."""
+    context = TaskContext(world, task.base_paths)
+    mover = _Mover(task, context, opened(task.source, world))
+    options = WriteOptions(max_rows_per_file=ROWS_PER_FILE_MAX, data_storage_version=task.file_version)
+    with removed_on_failure(world) as leftovers:
+        fragments = write_fragments(world, task.fitted.table, mover.batches(), options)
+        leftovers.add(_data_paths(fragments))
+
+        def hide(part: MovedPart) -> Hidden:
+            gone = encode_bitmap(bitmap_of(part.pairs.offsets, part.deleted))
+            hidden = hide_rows(context, world, task.version, part.fragment, gone)
+            leftovers.add(hidden.paths)
+            return hidden
+
+        moved = [(part.fragment, bitmap_of(part.pairs.offsets)) for part in task.parts]
+        return MovedResult(
+            hidden=tuple(spread(hide, task.parts)),
+            fragments=with_row_ids(fragments, moved_ids(context, moved)),
+            rows_read=mover.rows_read,
+            bytes_read=mover.bytes_read,
+        )
+
+
+class _Mover:
+    """The new rows of a task, as a stream that is made ahead."""
+
+    def __init__(self, task: MovedTask, context: TaskContext, source: KeptSource) -> None:
+        self._task, self._context, self._source = task, context, source
+        self.rows_read = self.bytes_read = 0
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        if self._task.fitted.is_full:
+            positions = np.concatenate([part.pairs.positions for part in self._task.parts])
+            step = self._source.rows_per_batch
+            cuts = (positions[begin : begin + step] for begin in range(0, len(positions), step))
+            yield from prefetch(self._taken, cuts)
+            return
+        for size, batch in prefetch(self._merged, self._windows()):
+            self.rows_read += batch.num_rows
+            self.bytes_read += size
+            yield batch
+
+    def _taken(self, positions: Positions) -> pa.RecordBatch:
+        return merged_rows(self._task.fitted, self._source.take(positions), None)
+
+    def _windows(self) -> Iterator[tuple[FragmentScan, Rows, Positions]]:
+        """Runs of matched rows, each small enough on either side."""
+        task, step = self._task, self._source.rows_per_batch
+        reads = ReadPlan.of_known_rows(task.fitted.table, select_columns(task.fitted.table, list(task.fitted.kept)))
+        fragments, first_rows = [part.fragment for part in task.parts], [part.first_row for part in task.parts]
+        scans = fragment_scans(self._context, reads, fragments, first_rows)
+        for scan, part in zip(scans, task.parts, strict=True):
+            offsets, done = part.pairs.offsets.astype(np.int64), 0
+            for rows in scan.windows(Rows(no_columns(len(offsets)), chosen=offsets)):
+                for begin in range(0, len(rows), step):
+                    cut = rows.slice(begin, min(len(rows), begin + step))
+                    yield scan, cut, part.pairs.positions[done : done + len(cut)]
+                    done += len(cut)
+
+    def _merged(self, window: tuple[FragmentScan, Rows, Positions]) -> tuple[int, pa.RecordBatch]:
+        scan, rows, positions = window
+        (target,) = scan.complete(rows)
+        return target.nbytes, merged_rows(self._task.fitted, self._source.take(positions), target)

@@ -1,0 +1,85 @@
+"""Which types become which without losing anything: wider numbers, finer times, other forms of text, lists and structs.
+
+A cast from the one to the other keeps every value, or fails (seconds too far away to be counted in nanoseconds). What
+is not listed here is refused, as Lance refuses every difference.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as at
+
+__all__ = ["widens"]
+
+_TEXT = (at.is_string, at.is_large_string, at.is_string_view)
+_BYTES = (at.is_binary, at.is_large_binary, at.is_binary_view)
+_LISTS = (at.is_list, at.is_large_list)
+_UNITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_EXACT_BITS = {16: 11, 32: 24, 64: 53}
+"""How many bits a float of so many bits has for whole numbers."""
+
+
+def widens(own: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether every value of type ``own`` is one of type ``wanted``. Members of structs may be left out.
+
+    >>> widens(pa.int32(), pa.int64()), widens(pa.int64(), pa.int32()), widens(pa.int32(), pa.float32())
+    (True, False, False)
+    """
+    if own == wanted or at.is_null(own):
+        return True
+    if isinstance(own, pa.BaseExtensionType) or isinstance(wanted, pa.BaseExtensionType):
+        return False
+    if at.is_dictionary(wanted):
+        value = own.value_type if at.is_dictionary(own) else own
+        return _is(value, _TEXT) and _is(wanted.value_type, _TEXT)
+    if at.is_dictionary(own):
+        return widens(own.value_type, wanted)
+    if at.is_struct(own) and at.is_struct(wanted):
+        return all(_member_widens(member, wanted) for member in own)
+    if _is(own, _LISTS) and _is(wanted, _LISTS):
+        return widens(own.value_type, wanted.value_type)
+    if at.is_fixed_size_list(own) and at.is_fixed_size_list(wanted):
+        return own.list_size == wanted.list_size and widens(own.value_type, wanted.value_type)
+    if at.is_decimal(own) and at.is_decimal(wanted):
+        return _decimal_widens(own, wanted)
+    if at.is_temporal(own) or at.is_temporal(wanted):
+        return _time_widens(own, wanted)
+    if at.is_integer(own):
+        return _integer_widens(own, wanted)
+    if at.is_floating(own) and at.is_floating(wanted):
+        return bool(own.bit_width <= wanted.bit_width)
+    return any(_is(own, family) and _is(wanted, family) for family in (_TEXT, _BYTES))
+
+
+def _member_widens(member: pa.Field, wanted: pa.StructType) -> bool:
+    index = wanted.get_field_index(member.name)
+    return index >= 0 and widens(member.type, wanted.field(index).type)
+
+
+def _integer_widens(own: pa.DataType, wanted: pa.DataType) -> bool:
+    unsigned = at.is_unsigned_integer(own)
+    bits = own.bit_width if unsigned else own.bit_width - 1
+    if at.is_floating(wanted):
+        return bool(bits <= _EXACT_BITS[wanted.bit_width])
+    if not at.is_integer(wanted) or (at.is_unsigned_integer(wanted) and not unsigned):
+        return False
+    return bool(bits <= (wanted.bit_width if at.is_unsigned_integer(wanted) else wanted.bit_width - 1))
+
+
+def _decimal_widens(own: pa.DataType, wanted: pa.DataType) -> bool:
+    whole_digits = wanted.precision - wanted.scale >= own.precision - own.scale
+    return bool(wanted.scale >= own.scale and whole_digits)
+
+
+def _time_widens(own: pa.DataType, wanted: pa.DataType) -> bool:
+    if at.is_date32(own) and at.is_date64(wanted):
+        return True
+    for kind in (at.is_timestamp, at.is_time, at.is_duration):
+        if kind(own) and kind(wanted):
+            same_zone = not at.is_timestamp(own) or own.tz == wanted.tz or bool(own.tz and wanted.tz)
+            return bool(same_zone and _UNITS[own.unit] <= _UNITS[wanted.unit])
+    return False
+
+
+def _is(kind: pa.DataType, kinds: tuple[object, ...]) -> bool:
+    return any(matches(kind) for matches in kinds if callable(matches))

@@ -1,0 +1,421 @@
+"""Merge insert: data of all kinds, bad input, settings, plans, and nothing left behind."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import tempfile
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pytest
+from tests.unit.operations.merge_insert.merge_model import builder
+
+import tablewright as tw
+from tablewright.api import merge_source
+from tablewright.errors import CommitConflict, InvalidRequest, SchemaMismatch
+from tablewright.operations.merge_insert import source as sources
+from tablewright.operations.merge_insert import strategy as strategies
+from tablewright.operations.merge_insert.source import keep
+
+_numbers = itertools.count()
+
+
+def new_uri() -> str:
+    return f"memory://merge-insert-calls-{next(_numbers)}"
+
+
+def small(**options: Any) -> tw.LanceDataset:
+    table = pa.table({"id": [1, 2, 3], "s": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})
+    return tw.write_dataset(table, new_uri(), max_rows_per_file=2, **options)
+
+
+def upsert(ds: tw.LanceDataset, on: Any = "id", **settings: Any) -> Any:
+    merge = builder(ds, on).when_matched_update_all().when_not_matched_insert_all()
+    for name, value in settings.items():
+        merge = getattr(merge, name)(value)
+    return merge
+
+
+def rows(ds: tw.LanceDataset) -> list[dict[str, Any]]:
+    return ds.to_table(order_by=[ds.schema.names[0]]).to_pylist()
+
+
+def files(ds: tw.LanceDataset) -> set[str]:
+    return {entry.path for entry in ds._world.store.list("") if not entry.path.endswith("latest_version_hint.json")}
+
+
+NEW = pa.table({"id": [2, 4], "s": ["B", "D"], "x": [20.0, 40.0]})
+UPSERTED = [
+    {"id": 1, "s": "a", "x": 1.0},
+    {"id": 2, "s": "B", "x": 20.0},
+    {"id": 3, "s": "c", "x": 3.0},
+    {"id": 4, "s": "D", "x": 40.0},
+]
+
+KINDS: dict[str, Callable[[], Any]] = {
+    "table": lambda: NEW,
+    "batch": lambda: NEW.to_batches()[0],
+    "reader": lambda: NEW.to_reader(),
+    "batches": lambda: iter(NEW.to_batches(max_chunksize=1)),
+    "dataset": lambda: pads.dataset(NEW),
+    "scanner": lambda: pads.dataset(NEW).scanner(),
+    "lance dataset": lambda: tw.write_dataset(NEW, new_uri()),
+    "pandas": lambda: NEW.to_pandas(),
+    "polars": lambda: pl.from_arrow(NEW),
+    "lazy polars": lambda: pl.from_arrow(NEW).lazy(),  # type: ignore[union-attr]
+    "dict": lambda: NEW.to_pydict(),
+    "list of dicts": lambda: NEW.to_pylist(),
+    "other order": lambda: NEW.select(["x", "s", "id"]),
+    "smaller types": lambda: NEW.cast(pa.schema({"id": pa.int16(), "s": pa.large_string(), "x": pa.float32()})),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_data_of_all_kinds(kind: str) -> None:
+    ds = small()
+    result = upsert(ds).execute(KINDS[kind]())
+    assert (result["num_inserted_rows"], result["num_updated_rows"]) == (1, 1)
+    assert rows(ds) == UPSERTED
+    assert ds.schema.types == [pa.int64(), pa.string(), pa.float64()]
+
+
+def test_python_values_take_the_types_of_the_table() -> None:
+    ds = tw.write_dataset(
+        pa.table({"id": pa.array([1], pa.uint8()), "v": pa.array([[1, 2]], pa.list_(pa.float32(), 2))}), new_uri()
+    )
+    upsert(ds).execute([{"id": 1, "v": [3, 4]}, {"id": 2, "v": None}])
+    assert rows(ds) == [{"id": 1, "v": [3.0, 4.0]}, {"id": 2, "v": None}]
+
+
+def test_a_generator_with_a_schema() -> None:
+    ds = small()
+    upsert(ds).execute((batch for batch in NEW.to_batches()), schema=NEW.schema)
+    assert rows(ds) == UPSERTED
+
+
+# -------------------------------------------------------------------------------------------------------- semantics
+def test_an_empty_source() -> None:
+    ds = small()
+    result = upsert(ds).execute(NEW.slice(0, 0))
+    assert result["num_inserted_rows"] + result["num_updated_rows"] == 0 and ds.version == 2
+    result = builder(ds, "id").when_not_matched_by_source_delete().execute(NEW.slice(0, 0))
+    assert result["num_deleted_rows"] == 3 and ds.count_rows() == 0 and len(ds.get_fragments()) == 0
+    assert upsert(ds).execute(NEW)["num_inserted_rows"] == 2
+
+
+def test_key_only_sources() -> None:
+    ds = small()
+    keys = NEW.select(["id"])
+    assert builder(ds, "id").when_matched_delete().execute(keys)["num_deleted_rows"] == 1
+    assert upsert(ds).execute(pa.table({"id": [3, 9]}))["num_updated_rows"] == 1
+    assert rows(ds) == [UPSERTED[0], UPSERTED[2], {"id": 9, "s": None, "x": None}]
+
+
+def test_nested_keys_and_structs_given_in_part() -> None:
+    kind = pa.struct({"k": pa.int64(), "text": pa.string(), "deep": pa.struct({"u": pa.int8(), "v": pa.int8()})})
+    table = pa.table(
+        {
+            "t": pa.array(
+                [{"k": 1, "text": "a", "deep": {"u": 1, "v": 1}}, {"k": 2, "text": "b", "deep": None}, None], kind
+            ),
+            "n": [1, 2, 3],
+        }
+    )
+    some = pa.struct({"deep": pa.struct({"v": pa.int8()}), "k": pa.int64()})
+    new = pa.table(
+        {"t": pa.array([{"k": 2, "deep": {"v": 9}}, {"k": 1, "deep": None}, {"k": 7, "deep": {"v": 3}}, None], some)}
+    )
+    for mode in ("rewrite_rows", "rewrite_columns"):
+        ds = tw.write_dataset(table, new_uri())
+        result = upsert(ds, "t.k", write_mode=mode).execute(new)
+        assert (result["num_updated_rows"], result["num_inserted_rows"]) == (2, 2)
+        by_key = {row["t"] and row["t"]["k"]: row for row in ds.to_table().to_pylist() if row["n"] is not None}
+        assert by_key[1] == {"t": {"k": 1, "text": "a", "deep": {"u": 1, "v": None}}, "n": 1}
+        assert by_key[2] == {"t": {"k": 2, "text": "b", "deep": {"u": None, "v": 9}}, "n": 2}
+        assert by_key[None] == {"t": None, "n": 3}
+        added = [row["t"] for row in ds.to_table().to_pylist() if row["n"] is None]
+        assert added == [{"k": 7, "text": None, "deep": {"u": None, "v": 3}}, None]
+
+
+def test_types_that_are_awkward_to_move() -> None:
+    table = pa.table(
+        {
+            "id": pa.array([1, 2, 3]),
+            "d": pa.array(["a", "b", None]).dictionary_encode(),
+            "l": pa.array([[1], None, [2, 3]]),
+            "ls": pa.array([[{"p": 1}], [], None]),
+            "v": pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.float32(), 2)),
+            "b": pa.array([b"x", None, b""]),
+            "flag": pa.array([True, False, None]),
+        }
+    )
+    new = table.slice(1).set_column(0, "id", pa.array([3, 8]))
+    for mode, select in itertools.product(
+        ("rewrite_rows", "rewrite_columns"), (table.column_names, ["id", "d", "ls", "v"])
+    ):
+        ds = tw.write_dataset(table, new_uri(), max_rows_per_file=2)
+        upsert(ds, write_mode=mode).execute(new.select(select))
+        given = {name: new[name].to_pylist() for name in select}
+        expected = [
+            row | ({name: given[name][0] for name in select} if row["id"] == 3 else {}) for row in table.to_pylist()
+        ]
+        expected.append({name: given[name][1] if name in given else None for name in table.column_names})
+        assert rows(ds) == expected
+
+
+def test_conditions_see_both_sides() -> None:
+    ds = small()
+    merge = builder(ds, "id").when_matched_update_all("source.x > target.x + 1 and target.s <> 'c'")
+    result = merge.when_not_matched_insert_all().execute(pa.table({"id": [1, 2, 3, 4], "x": [1.5, 9.0, 9.0, 9.0]}))
+    assert (result["num_updated_rows"], result["num_inserted_rows"]) == (1, 1)
+    assert [row["x"] for row in rows(ds)] == [1.0, 9.0, 3.0, 9.0]
+
+
+def test_dedupe_by_source_order() -> None:
+    twice = pa.table({"id": [2, 7, 2, None, 7, None], "s": list("abcdef"), "x": [0.0] * 6})
+    for keep_one, values in (("first", {2: "a", 7: "b"}), ("last", {2: "c", 7: "e"})):
+        ds = small()
+        result = upsert(ds, dedupe=keep_one).execute(twice)
+        assert (result["num_updated_rows"], result["num_inserted_rows"]) == (1, 3)
+        assert {row["id"]: row["s"] for row in rows(ds) if row["id"] in values} == values
+    ds = small()
+    assert ds.merge_insert("id", dedupe="last").when_matched_update_all().execute(twice)["num_updated_rows"] == 1
+
+
+@pytest.mark.parametrize("keys", [[2, 2], [8, 8]], ids=["matched", "new"])
+def test_duplicate_keys_are_an_error_before_anything_is_written(keys: list[int]) -> None:
+    ds = small()
+    before = files(ds)
+    with pytest.raises(OSError, match=rf"Ambiguous merge inserts are prohibited.*\(id = {keys[0]}\).*dedupe") as caught:
+        upsert(ds).execute(pa.table({"id": keys, "s": ["p", "q"], "x": [0.0, 1.0]}))
+    assert isinstance(caught.value, ValueError)
+    assert files(ds) == before and ds.version == 1
+
+
+def test_new_columns_on_request() -> None:
+    ds = small()
+    wider = NEW.append_column("note", pa.array(["n1", "n2"]))
+    with pytest.raises(SchemaMismatch, match=r"unexpected=\[note\].*schema_evolution=True"):
+        upsert(ds).execute(wider)
+    result = upsert(ds, schema_evolution=True).execute(wider)
+    assert (result["num_updated_rows"], result["version"]) == (1, 3)
+    assert [row["note"] for row in rows(ds)] == [None, "n1", None, "n2"]
+    assert upsert(ds, schema_evolution=True).execute(wider)["version"] == 4
+
+
+def test_stable_ids_and_versions() -> None:
+    for mode in ("rewrite_rows", "rewrite_columns"):
+        ds = small(enable_stable_row_ids=True)
+        upsert(ds, write_mode=mode).execute(NEW)
+        system = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
+        found = ds.to_table(columns=["id", *system]).to_pylist()
+        assert sorted(tuple(row.values()) for row in found) == [(1, 0, 1, 1), (2, 1, 1, 2), (3, 2, 1, 1), (4, 3, 2, 2)]
+
+
+# ------------------------------------------------------------------------------------------------------- bad input
+BAD: dict[str, tuple[Callable[[tw.LanceDataset], Any], type[Exception], str]] = {
+    "nothing to do": (
+        lambda ds: builder(ds, "id").execute(NEW),
+        ValueError,
+        "not configured to change the data in any way",
+    ),
+    "nothing to explain": (lambda ds: builder(ds, "id").explain_plan(), ValueError, "not configured to change"),
+    "no key": (lambda ds: builder(ds, None), ValueError, "requires join keys"),
+    "unknown key": (
+        lambda ds: builder(ds, "nope"),
+        ValueError,
+        "Merge insert key column 'nope' does not exist in schema",
+    ),
+    "system column as key": (lambda ds: builder(ds, "_rowid"), ValueError, "does not exist in schema"),
+    "key of a wrong type": (lambda ds: builder(ds, 5), TypeError, "must be a str or iterable of str"),
+    "key missing in the source": (lambda ds: upsert(ds).execute(NEW.select(["s"])), OSError, "No field named id"),
+    "unknown column": (lambda ds: upsert(ds).execute(NEW.append_column("zz", NEW["x"])), OSError, r"unexpected=\[zz\]"),
+    "narrowing": (
+        lambda ds: upsert(ds).execute(NEW.set_column(0, "id", NEW["x"])),
+        OSError,
+        "`id` should have type int64 but type was double",
+    ),
+    "data of no kind": (lambda ds: upsert(ds).execute(5), TypeError, "Unknown data type"),
+    "generator without schema": (lambda ds: upsert(ds).execute(iter(())), ValueError, "Must provide schema"),
+    "condition": (
+        lambda ds: builder(ds, "id").when_matched_update_all("source.q > 1").execute(NEW),
+        OSError,
+        "No field named source.q",
+    ),
+    "condition of a wrong type": (lambda ds: builder(ds, "id").when_matched_update_all(5), TypeError, "must be text"),
+    "by source condition": (
+        lambda ds: builder(ds, "id").when_not_matched_by_source_delete("zz > 1"),
+        ValueError,
+        "No field named zz",
+    ),
+    "no boolean": (lambda ds: builder(ds, "id").when_not_matched_by_source_delete("x"), ValueError, "boolean"),
+    "write mode": (lambda ds: builder(ds, "id").write_mode("x"), ValueError, "Invalid write_mode: x"),
+    "dedupe": (lambda ds: builder(ds, "id").dedupe("any"), ValueError, "dedupe must be"),
+    "retries": (lambda ds: builder(ds, "id").conflict_retries(-1), ValueError, "non-negative"),
+    "timeout": (lambda ds: builder(ds, "id").retry_timeout(5), TypeError, "timedelta"),
+    "use_index": (lambda ds: builder(ds, "id").use_index("yes"), TypeError, "True or False"),
+    "file version": (
+        lambda ds: builder(ds, "id").data_storage_version("9.9"),
+        ValueError,
+        "Unknown data_storage_version",
+    ),
+    "columns of a key only": (
+        lambda ds: upsert(ds).write_mode("rewrite_columns").execute(NEW.select(["id"])),
+        OSError,
+        "cannot express this merge insert: the source carries no column besides the join key",
+    ),
+    "a match": (
+        lambda ds: (
+            builder(ds, ["id", "s"])
+            .when_matched_fail()
+            .when_not_matched_insert_all()
+            .execute({"id": [9, 2], "s": ["z", "b"]})
+        ),
+        OSError,
+        'Merge insert failed: found matching row with key values: id = 2, s = "b"',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_changes_nothing(name: str) -> None:
+    call, kind, message = BAD[name]
+    ds = small()
+    before = files(ds)
+    with pytest.raises(kind, match=message) as caught:
+        call(ds)
+    assert isinstance(caught.value, InvalidRequest)
+    assert files(ds) == before and ds.version == ds.latest_version == 1
+
+
+def test_nulls_where_none_may_be() -> None:
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("must", pa.int64(), nullable=False)])
+    ds = tw.write_dataset(pa.table([[1, 2], [1, 2]], schema=schema), new_uri())
+    before = files(ds)
+    with pytest.raises(SchemaMismatch, match="non-nullable"):
+        upsert(ds).execute(pa.table({"id": [2, 5], "must": [None, 1]}))
+    with pytest.raises(OSError, match="non-nullable and not provided by the source"):
+        upsert(ds).execute(pa.table({"id": [2, 5]}))
+    assert files(ds) == before
+    assert builder(ds, "id").when_matched_update_all().execute(pa.table({"id": [2, 5]}))["num_updated_rows"] == 1
+
+
+# ------------------------------------------------------------------------------------------- plans, and no commit
+def test_uncommitted_then_committed() -> None:
+    ds = small()
+    transaction, stats = upsert(ds).execute_uncommitted(NEW)
+    assert ds.version == ds.latest_version == 1
+    assert (stats["num_inserted_rows"], stats["num_updated_rows"], stats["num_deleted_rows"]) == (1, 1, 0)
+    ds.delete("id = 1")
+    assert rows(tw.CommitBuilder(ds).execute(transaction)) == UPSERTED[1:]
+
+
+def test_uncommitted_keys_are_compared_when_it_is_committed() -> None:
+    ds = small()
+    transaction, _ = upsert(ds).execute_uncommitted(NEW)
+    travelled = pickle.loads(pickle.dumps(transaction))
+    tw.dataset(ds.uri).insert({"id": [4], "s": ["theirs"], "x": [0.0]})
+    with pytest.raises(CommitConflict, match="have keys of this merge"):
+        tw.CommitBuilder(ds).execute(transaction)
+    with pytest.raises(CommitConflict, match="did not travel"):
+        tw.CommitBuilder(ds).execute(travelled)
+    ds = small()
+    transaction, _ = upsert(ds).execute_uncommitted(NEW)
+    assert rows(tw.CommitBuilder(ds).execute(pickle.loads(pickle.dumps(transaction)))) == UPSERTED
+
+
+def test_explained() -> None:
+    ds = small()
+    text = upsert(ds).when_not_matched_by_source_delete("x < 0").explain_plan()
+    assert text.startswith("MergeInsert: on=[id], when_matched=UpdateAll, when_not_matched=InsertAll, ")
+    for words in (
+        "when_not_matched_by_source=DeleteIf(x < 0)",
+        "projection=[id, x]",
+        "strategy: broadcast",
+        "engine=local",
+    ):
+        assert words in text
+    partial = (
+        builder(ds, "id")
+        .when_matched_update_all("source.x > target.x")
+        .explain_plan(NEW.select(["x", "id"]).schema, verbose=True)
+    )
+    assert "partial, columns=[id, x]" in partial and "reads target [x] of matched rows only" in partial
+    with pytest.raises(OSError, match="unexpected"):
+        upsert(ds).explain_plan(pa.schema({"id": pa.int64(), "zz": pa.int64()}))
+
+
+def test_analyzed_without_a_trace() -> None:
+    ds = small()
+    before = files(ds)
+    text = upsert(ds).analyze_plan(NEW)
+    assert files(ds) == before and ds.latest_version == 1 and rows(ds)[1]["s"] == "b"
+    for words in (
+        "MergeInsert",
+        "metrics=[num_inserted_rows=1, num_updated_rows=1",
+        "bytes_written=",
+        "num_files_written=3",
+        "Matching: ",
+    ):
+        assert words in text
+
+
+def test_settings_are_chained_and_kept() -> None:
+    ds = small()
+    merge = builder(ds, "id")
+    assert merge.conflict_retries(0).retry_timeout(timedelta(seconds=1)).use_index(False).write_mode("auto") is merge
+    assert merge.data_storage_version("2.2").when_matched_delete().execute(NEW)["num_deleted_rows"] == 1
+    assert merge.when_matched_update_all().execute(NEW)["num_deleted_rows"] == 0  # the last one counts, as in pylance
+
+
+# ------------------------------------------------------------------------------------------------ large and spilled
+def test_many_keys_in_several_turns_and_a_source_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(strategies, "KEYS_PER_PASS_MAX", 37)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(merge_source, "keep", lambda schema, batches: keep(schema, batches, memory_bytes_max=100))
+    monkeypatch.setattr(sources, "_PART_BYTES", 500)
+    rng = np.random.default_rng(7)
+    table = pa.table({"id": rng.permutation(400), "x": np.arange(400.0), "s": [f"s{i}" for i in range(400)]})
+    ids = np.concatenate((rng.choice(400, 120, replace=False), np.arange(1000, 1050)))
+    new = pa.table({"id": rng.permutation(ids), "x": np.arange(170.0) * 3}).append_column(
+        "s", pa.array([f"new {i}" for i in range(170)])
+    )
+    ds = tw.write_dataset(table, new_uri(), max_rows_per_file=90)
+    merge = upsert(ds).when_not_matched_by_source_delete("x < 50")
+    assert "strategy: passes" in merge.analyze_plan(new.to_reader(max_chunksize=11))
+    result = merge.execute(new.to_reader(max_chunksize=11))
+    by_id = {row["id"]: row for row in new.to_pylist()}
+    expected = [by_id.get(row["id"], row) for row in table.to_pylist() if row["id"] in by_id or row["x"] >= 50]
+    expected += [row for row in new.to_pylist() if row["id"] >= 1000]
+    assert sorted(map(repr, ds.to_table().to_pylist())) == sorted(map(repr, expected))
+    assert (result["num_updated_rows"], result["num_inserted_rows"]) == (120, 50)
+    assert result["num_deleted_rows"] == 400 - (len(expected) - 50)
+    assert not list(tmp_path.iterdir())
+    again = pa.concat_tables([new, new.slice(3, 5)])
+    with pytest.raises(OSError, match="Rows 3 and 170 of the source have this key"):
+        upsert(ds).execute(again)
+    assert upsert(ds, dedupe="first").execute(again)["num_updated_rows"] == 170
+    assert upsert(ds, dedupe="last").execute(again)["num_updated_rows"] == 170
+
+
+def test_a_failure_while_writing_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ds = tw.write_dataset(pa.table({"id": range(8), "x": range(8)}), tmp_path / "t.lance", max_rows_per_file=2)
+    before = files(ds)
+    put = type(ds._world.store).put
+
+    def fail_on_deletions(self: Any, path: str, data: bytes) -> None:
+        if path.startswith("_deletions"):
+            raise tw.errors.StorageError("the disk is full")
+        put(self, path, data)
+
+    monkeypatch.setattr(type(ds._world.store), "put", fail_on_deletions)
+    with pytest.raises(OSError, match="the disk is full"):
+        upsert(ds, write_mode="rewrite_rows").execute(pa.table({"id": [1, 5, 9], "x": [0, 0, 0]}))
+    assert files(ds) == before

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import gc
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablewright.operations.merge_insert import source as module
+from tablewright.operations.merge_insert.source import keep
+
+SCHEMA = pa.schema(
+    {
+        "n": pa.int64(),
+        "s": pa.string(),
+        "d": pa.dictionary(pa.int32(), pa.string()),
+        "v": pa.list_(pa.float32(), 2),
+        "t": pa.struct({"a": pa.int8()}),
+    }
+)
+
+
+def _batch(first: int, rows: int) -> pa.RecordBatch:
+    numbers = range(first, first + rows)
+    return pa.record_batch(
+        [
+            pa.array(numbers, pa.int64()),
+            pa.array([f"text {n}" for n in numbers]),
+            pa.array([f"{n % 3} in {first}" for n in numbers], pa.string()).dictionary_encode(),
+            pa.array([[n, -n] for n in numbers], SCHEMA.field("v").type),
+            pa.array([None if n % 4 == 0 else {"a": n % 100} for n in numbers], SCHEMA.field("t").type),
+        ],
+        schema=SCHEMA,
+    )
+
+
+@pytest.mark.parametrize("limit", [1 << 30, 0])
+@given(sizes=st.lists(st.integers(0, 9), max_size=4), data=st.data())
+def test_rows_come_in_the_order_asked_for(limit: int, sizes: list[int], data: st.DataObject) -> None:
+    batches = [_batch(sum(sizes[:i]), size) for i, size in enumerate(sizes)]
+    whole = pa.Table.from_batches(batches, SCHEMA)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_PART_BYTES", data.draw(st.sampled_from([1, 1 << 20])))
+        kept = keep(SCHEMA, iter(batches), memory_bytes_max=limit)
+    assert kept.is_on_disk == (limit == 0 and whole.num_rows > 0)
+    assert kept.num_rows == whole.num_rows
+    assert (
+        pa.Table.from_batches(kept.batches(["s", "n"]), None if whole.num_rows else whole.select(["s", "n"]).schema)[
+            "s"
+        ].to_pylist()
+        == whole["s"].to_pylist()
+    )
+    rows = st.lists(st.integers(0, max(0, whole.num_rows - 1)), max_size=12 if whole.num_rows else 0)
+    wanted = np.array(data.draw(rows), np.int64)
+    assert kept.take(wanted).to_pylist() == whole.take(pa.array(wanted)).to_pylist()
+    assert kept.take(wanted, ["t", "n"]).to_pylist() == whole.select(["t", "n"]).take(pa.array(wanted)).to_pylist()
+    chosen = np.array(sorted(set(data.draw(rows))), np.int64)
+    left, few = kept.only(chosen), whole.take(pa.array(chosen))
+    assert left.num_rows == few.num_rows
+    again = np.array(
+        data.draw(st.lists(st.integers(0, max(0, len(chosen) - 1)), max_size=9 if len(chosen) else 0)), np.int64
+    )
+    assert left.take(again).to_pylist() == few.take(pa.array(again)).to_pylist()
+    kept.close()
+
+
+def test_the_file_goes_with_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    kept = keep(SCHEMA, [_batch(0, 5)], memory_bytes_max=0)
+    assert len(list(tmp_path.iterdir())) == 1
+    kept.close()
+    assert not list(tmp_path.iterdir())
+    keep(SCHEMA, [_batch(0, 5)], memory_bytes_max=0)
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_stream_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(module, "_PART_BYTES", 1)
+
+    def batches():  # type: ignore[no-untyped-def]
+        yield _batch(0, 5)
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        keep(SCHEMA, batches(), memory_bytes_max=0)
+    assert not list(tmp_path.iterdir())
