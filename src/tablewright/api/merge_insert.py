@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,14 @@ from tablewright.api.change_report import Report
 from tablewright.api.changes import retry_options
 from tablewright.api.execute import choose_for
 from tablewright.api.merge_job import MergeJob, merge_counts
-from tablewright.api.merge_source import Incoming, incoming
+from tablewright.api.merge_source import incoming
 from tablewright.api.operation import Transaction
 from tablewright.api.translate import from_transaction
 from tablewright.checks import check_flag, check_text, whole_number
-from tablewright.operations.merge_insert.clauses import Clauses, check_condition, check_dedupe, check_mode
+from tablewright.errors import WrongType
+from tablewright.operations.merge_insert.clauses import Clauses, InvalidMerge, check_condition, check_dedupe, check_mode
 from tablewright.operations.merge_insert.condition import compile_table_condition
-from tablewright.operations.merge_insert.fit import new_columns
+from tablewright.operations.merge_insert.evolution import evolved
 from tablewright.operations.merge_insert.key_columns import find_key
 from tablewright.operations.merge_insert.plan import plan_merge
 from tablewright.operations.merge_insert.strategy import choose_strategy, scan_bytes
@@ -45,8 +47,9 @@ class MergeInsertBuilder:
     def __init__(
         self, dataset: LanceDataset, on: Any = None, *, dedupe: str | None = None, schema_evolution: bool = False
     ) -> None:
-        find_key(dataset._snapshot.schema, on)  # what is wrong with it is said at once
-        self._dataset, self._on = dataset, on if on is None or isinstance(on, str) else list(on)
+        self._on = list(on) if isinstance(on, Iterable) and not isinstance(on, str) else on
+        find_key(dataset._snapshot.schema, self._on)  # what is wrong with it is said at once
+        self._dataset = dataset
         self._clauses: dict[str, Any] = {}
         self._conflict_retries, self._retry_timeout = 10, timedelta(seconds=30)
         self._schema_evolution = False
@@ -141,6 +144,12 @@ class MergeInsertBuilder:
         report = Report()
         with self._job(data_obj, schema, report) as job:
             merged = job.attempt(self._dataset._snapshot)
+            if len(merged.added):
+                merged.leftovers.remove()
+                raise InvalidMerge(
+                    f"The columns {', '.join(merged.added.names)} have to be added by a commit of their own: call "
+                    "add_columns first, or execute."
+                )
         transaction = from_transaction(merged.transaction)
         transaction.affected_rows, transaction.recheck = merged.affected, merged.recheck
         return transaction, merge_counts(merged, report.attempts)
@@ -148,38 +157,43 @@ class MergeInsertBuilder:
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
         """What a merge of data with this schema (the table's own by default) will do, and where. Nothing is read."""
         dataset = self._dataset
-        snapshot = dataset._snapshot
-        given = snapshot.schema.to_arrow() if schema is None else schema
+        given = dataset.schema if schema is None else _arrow_schema(schema)
+        snapshot, added = evolved(dataset._snapshot, given) if self._schema_evolution else (dataset._snapshot, ())
         plan = plan_merge(snapshot, Clauses(**self._clauses), self._on, given, dataset._world.clock.now_ns())
         strategy = choose_strategy(snapshot, plan, None)
         size = scan_bytes(plan, strategy.scanned)
         engine, why = choose_for(dataset._world, size, dataset._engine, dataset._spark)
-        lines = [str(plan), str(strategy), f"  match: engine={engine.name}: {why}"]
+        lines = [str(plan), *_additions(added), str(strategy), f"  match: engine={engine.name}: {why}"]
+        lines.append("  write: rows or columns, and where, is decided after the match, fragment by fragment, by bytes")
         if verbose:
             lines.append(
                 f"  match: estimated_bytes={size}, scanned_fragments={len(strategy.scanned)}; updated rows change "
-                f"[{', '.join(plan.changed_columns)}]; rows or columns is decided per fragment after the match"
+                f"[{', '.join(plan.changed_columns)}]"
             )
         return "\n".join(lines)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
         """Merge the data without committing it, and say what was done. No file stays behind."""
-        report, snapshot = Report(), self._dataset._snapshot
+        report = Report()
         with self._job(data_obj, schema, report) as job:
-            plan = job.plan(snapshot)
-            merged = job.attempt(snapshot)
+            merged = job.attempt(self._dataset._snapshot)
             merged.leftovers.remove()
-        return "\n".join([str(plan), *report.lines(merge_counts(merged, report.attempts))])
+        counts = merge_counts(merged, report.attempts)
+        return "\n".join([str(merged.plan), *_additions(merged.added), *report.lines(counts)])
 
     def _job(self, data: Any, schema: pa.Schema | None, report: Report) -> MergeJob:
         clauses = Clauses(**self._clauses)
         given = incoming(data, schema, self._dataset.schema)
-        if self._schema_evolution:
-            self._add_columns(given)
-        return MergeJob(self._dataset, self._on, clauses, given, report)
+        evolves = self._schema_evolution
+        return MergeJob(self._dataset, self._on, clauses, given, report, schema_evolution=evolves)
 
-    def _add_columns(self, given: Incoming) -> None:
-        """Add what the table lacks; another writer may have added some of it already."""
-        added = new_columns(self._dataset._snapshot.schema, given.schema)
-        if len(added):
-            self._dataset.add_columns(added)
+
+def _additions(added: Sequence[pa.Field]) -> list[str]:
+    return [f"  schema: adds columns [{', '.join(field.name for field in added)}] first"] if len(added) else []
+
+
+def _arrow_schema(given: Any) -> pa.Schema:
+    schema = given.to_pyarrow() if hasattr(given, "to_pyarrow") else given
+    if not isinstance(schema, pa.Schema):
+        raise WrongType(f"schema must be a pyarrow.Schema, got {given!r} of type {type(given).__name__}.")
+    return schema

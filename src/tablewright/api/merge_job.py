@@ -1,47 +1,53 @@
 """One merge under way: the source is kept once, and every attempt matches, decides, writes and commits.
 
-An attempt runs on the dataset's version first, and on the newest one after a conflict. What it wrote is removed if it
-fails, unless nobody knows whether it failed. The kept source goes when the merge has ended.
+An attempt runs on the dataset's version first, and on the newest one after a conflict. Then it repeats only what is
+new: matches in fragments that are what they were, and files that hold what they have to hold, are used again. What
+nobody needs in the end is removed, unless nobody knows whether the merge failed. The kept source goes too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
 
 from tablewright.api.change_report import Report
 from tablewright.api.changes import Work
 from tablewright.api.execute import choose_for
+from tablewright.api.merge_kept import SourceInUse
 from tablewright.api.merge_source import Incoming
+from tablewright.engine.base import ExchangeEngine
 from tablewright.engine.choose import Choice
-from tablewright.errors import CommitUnknown
+from tablewright.errors import CommitConflict, CommitUnknown, InvalidRequest
 from tablewright.format.transaction import Transaction
 from tablewright.operations.leftovers import Leftovers, removed_on_failure
 from tablewright.operations.merge_insert.clauses import Clauses
 from tablewright.operations.merge_insert.decide import Actions, check_no_match, decide_merge
-from tablewright.operations.merge_insert.distinct import check_distinct, with_distinct_keys
+from tablewright.operations.merge_insert.evolution import evolved
 from tablewright.operations.merge_insert.finish import finish_merge
-from tablewright.operations.merge_insert.fit import fitted_batches
-from tablewright.operations.merge_insert.keys import KeyTable
+from tablewright.operations.merge_insert.keys import Positions
 from tablewright.operations.merge_insert.match import run_match_task
-from tablewright.operations.merge_insert.matching import index_pairs, known_matches, match_tasks
-from tablewright.operations.merge_insert.pairs import FragmentMatches, united
+from tablewright.operations.merge_insert.matching import (
+    index_pairs,
+    known_matches,
+    match_tasks,
+    shuffle_tasks,
+    shuffled_pairs,
+)
+from tablewright.operations.merge_insert.memory import Memory
+from tablewright.operations.merge_insert.pairs import FragmentMatches, Pairs, united
 from tablewright.operations.merge_insert.plan import MergePlan, plan_merge
 from tablewright.operations.merge_insert.recheck import Recheck
-from tablewright.operations.merge_insert.shared import (
-    KeyRange,
-    SharedKeys,
-    SharedSource,
-    share,
-    source_keys,
-)
-from tablewright.operations.merge_insert.source import KeptSource, keep
-from tablewright.operations.merge_insert.strategy import Strategy, choose_strategy, key_ranges, scan_bytes
-from tablewright.operations.merge_insert.write import run_write_task, write_tasks
+from tablewright.operations.merge_insert.shuffle import JoinKeys, key_names, key_schema, partitions_for, produce_keys
+from tablewright.operations.merge_insert.strategy import Strategy, choose_strategy, scan_bytes
+from tablewright.operations.merge_insert.write import WriteResult, WriteTask, run_write_task, write_tasks
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.transaction.affected import AffectedRows
-from tablewright.transaction.commit import commit
+from tablewright.transaction.commit import Committed, commit
 from tablewright.transaction.retry import RetryOptions, with_retries
 
 if TYPE_CHECKING:
@@ -50,180 +56,216 @@ if TYPE_CHECKING:
 __all__ = ["MergeJob", "Merged", "merge_counts"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Merged:
-    """What an attempt wrote, before it is committed."""
+    """What an attempt wrote, before it is committed. ``leftovers`` are the files that are new with it.
 
+    ``added`` are columns that the table has to get first.
+    """
+
+    base: Snapshot
+    added: pa.Schema
+    plan: MergePlan
     transaction: Transaction
     affected: AffectedRows
     actions: Actions
     leftovers: Leftovers
     recheck: Recheck
-    bytes_written: int
-    num_files_written: int
+    tasks: Sequence[WriteTask]
+    results: Sequence[WriteResult]
+
+    @property
+    def paths(self) -> list[str]:
+        """All files of the transaction."""
+        return [path for result in self.results for path in result.paths]
 
 
 class MergeJob:
     """A merge of some data, to be run once; use it as a context."""
 
-    def __init__(self, dataset: LanceDataset, on: Any, clauses: Clauses, incoming: Incoming, report: Report) -> None:
-        self._dataset, self._on, self._clauses, self._incoming = dataset, on, clauses, incoming
-        self._world = dataset._world
+    def __init__(
+        self,
+        dataset: LanceDataset,
+        on: Any,
+        clauses: Clauses,
+        incoming: Incoming,
+        report: Report,
+        *,
+        schema_evolution: bool = False,
+    ) -> None:
+        self._dataset, self._on, self._clauses, self._evolves = dataset, on, clauses, schema_evolution
+        self._world, self._spark = dataset._world, dataset._spark if incoming.spark is None else incoming.spark
         self._report = report
         self._now_ns = self._world.clock.now_ns()
-        self._source: KeptSource | None = None
-        self._shared: SharedSource | None = None
-        self._shared_files = Leftovers(self._world)
-        self._keys: KeyTable | None = None
-        self._ranges: tuple[KeyRange, ...] = ()
+        self._source = SourceInUse(incoming, self._world, report)
+        self._memory = Memory(self._world)
+        self._dropped: Positions = np.zeros(0, np.int64)
 
     def __enter__(self) -> MergeJob:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Forget the source, and remove the files that workers read it from."""
-        if self._source is not None:
-            self._source.close()
-        self._shared_files.remove()
+        self._memory.close()
+        self._source.close()
 
     # ------------------------------------------------------------------------------------------------------- running
     def execute(self, retries: RetryOptions) -> dict[str, int]:
         """Run and commit; after a conflict again, on the newest version."""
 
         def attempt(number: int) -> dict[str, int]:
-            base = self._dataset._snapshot if number == 0 else open_snapshot(self._world)
-            merged = self.attempt(base)
+            merged = self.attempt(self._dataset._snapshot if number == 0 else open_snapshot(self._world))
+            self._memory.uses(merged.paths)  # from here on, until it is known to have failed
             try:
                 with self._report.stage("Commit"):
-                    committed = commit(
-                        self._world, merged.transaction, base=base, affected=merged.affected, recheck=merged.recheck
-                    )
+                    committed = self._commit(merged)
+            except CommitConflict:
+                self._memory.keep_writes(merged.tasks, merged.results)
+                self._memory.uses(())
+                raise
             except CommitUnknown:
                 raise  # it may be visible: its files have to stay
             except Exception:
                 merged.leftovers.remove()
+                self._memory.uses(())
                 raise
             self._dataset._snapshot = committed.snapshot
             return merge_counts(merged, self._report.attempts) | {"version": committed.snapshot.version}
 
         return with_retries(self._world, attempt, retries)
 
-    def attempt(self, snapshot: Snapshot) -> Merged:
+    def _commit(self, merged: Merged) -> Committed:
+        """Commit, after the columns that the table lacks. Somebody else may have been faster with either."""
+        base, transaction, recheck = merged.base, merged.transaction, merged.recheck
+        if len(merged.added):
+            base = self._with_columns(merged)
+            transaction, recheck = replace(transaction, read_version=base.version), replace(recheck, base=base)
+        return commit(self._world, transaction, base=base, affected=merged.affected, recheck=recheck)
+
+    def _with_columns(self, merged: Merged) -> Snapshot:
+        """The version after ours, with the columns that the merge was planned with."""
+        dataset = self._dataset._at(merged.base)
+        try:
+            dataset.add_columns(merged.added)
+        except (InvalidRequest, CommitConflict) as error:  # they may be there by now: look again
+            raise CommitConflict("Merge", "unknown", merged.base.version, reason=f"{error}") from error
+        after = dataset._snapshot
+        if after.version != merged.base.version + 1 or after.schema != merged.plan.table:
+            raise CommitConflict(
+                "Update", "unknown", after.version, reason="other versions came before our new columns"
+            )
+        return after
+
+    def attempt(self, base: Snapshot) -> Merged:
         """Match, decide and write on a version. If it fails, nothing stays behind."""
         self._report.attempts += 1
         with removed_on_failure(self._world) as leftovers:
             work = Work(self._dataset, leftovers, self._report)
+            snapshot, added = self.target(base)
             plan = self.plan(snapshot)
-            source = self._fitting(plan)
-            strategy = choose_strategy(snapshot, plan, source.num_rows, self._ranges)
-            matches = self._matched(snapshot, plan, strategy, source, work)
+            self._memory.begin(plan)
+            self._source.keep(plan)
+            self._source.settle(plan, self._choose)
+            strategy, matches = self._match(snapshot, plan, work)
+            source = self._source.rows
             check_no_match(plan, matches, source)
-            actions = decide_merge(plan, matches, source.num_rows)
+            actions = decide_merge(plan, matches, source.num_rows, self._dropped)
             self._report.notes = [f"{strategy}", str(actions.decision)]
-            results = self._write(plan, actions, source, work)
+            tasks, results = self._write(plan, actions, work)
             transaction, affected = finish_merge(plan, results, self._world.ids.uuid())
+            recheck = Recheck(snapshot, plan, strategy, source, self._source.keys)
         return Merged(
-            transaction,
-            affected,
-            actions,
-            leftovers,
-            Recheck(snapshot, plan, strategy, source, self._keys),
-            bytes_written=sum(result.bytes_written for result in results),
-            num_files_written=sum(len(result.paths) for result in results),
+            base=base,
+            added=added,
+            plan=plan,
+            transaction=transaction,
+            affected=affected,
+            actions=actions,
+            leftovers=leftovers,
+            recheck=recheck,
+            tasks=tasks,
+            results=results,
         )
+
+    def target(self, base: Snapshot) -> tuple[Snapshot, pa.Schema]:
+        """The version that is merged into, with the columns that it lacks if they may be added; and which these are."""
+        return evolved(base, self._source.schema) if self._evolves else (base, pa.schema([]))
 
     def plan(self, snapshot: Snapshot) -> MergePlan:
         """The plan on a version; the kept source is what it is planned for, once there is one."""
-        schema = self._incoming.schema if self._source is None else self._source.schema
-        return plan_merge(snapshot, self._clauses, self._on, schema, self._now_ns)
+        return plan_merge(snapshot, self._clauses, self._on, self._source.schema, self._now_ns)
 
-    # -------------------------------------------------------------------------------------------------------- source
-    def _fitting(self, plan: MergePlan) -> KeptSource:
-        """The source in the table's types, one row per key. It is read and looked at once, unless the table changed."""
-        if self._source is not None and self._source.schema.types == plan.fitted.schema.types:
-            return self._source
-        with self._report.stage("Source"):
-            if self._source is None:
-                self._source, shared = self._incoming.keep(plan.fitted, self._world, plan.file_version)
-                self._share(shared)
-            else:
-                old = self._source
-                self._source = keep(plan.fitted.schema, fitted_batches(plan.fitted, old.batches()))
-                self._shared = None
-                old.close()
-            self._distinct(plan, self._source)
-        return self._source
-
-    def _distinct(self, plan: MergePlan, source: KeptSource) -> None:
-        size = source.nbytes * len(plan.key.columns) // max(1, len(source.schema))
-        ranges = key_ranges(source.num_rows, size)
-        if plan.clauses.dedupe is not None:
-            left = with_distinct_keys(source, plan.key, plan.clauses.dedupe, ranges)
-            if left is not source:
-                self._shared = None
-                self._source = source = left
-                ranges = key_ranges(source.num_rows, size)
-        self._ranges = ranges
-        self._keys = check_distinct(source, plan.key, ranges)
-
-    def _share(self, shared: SharedSource | None) -> None:
-        """The source's form for workers; its files stay until the end, also when another form takes its place."""
-        if shared is not None:
-            self._shared_files.add(shared.paths)
-        self._shared = shared
-
-    def _for(self, choice: Choice, plan: MergePlan, source: KeptSource) -> KeptSource | SharedSource:
-        """The source as tasks of an engine can read it: workers find it in storage."""
-        if choice.engine.name == "local":
-            return source
-        if self._shared is None:
-            with self._report.stage("Sharing the source"):
-                self._share(share(self._world, source, plan.file_version))
-        assert self._shared is not None
-        return self._shared
-
-    # ------------------------------------------------------------------------------------------------- match and write
-    def _matched(
-        self, snapshot: Snapshot, plan: MergePlan, strategy: Strategy, source: KeptSource, work: Work
-    ) -> dict[int, FragmentMatches]:
-        known = {}
+    # ------------------------------------------------------------------------------------------------------- matching
+    def _match(self, snapshot: Snapshot, plan: MergePlan, work: Work) -> tuple[Strategy, dict[int, FragmentMatches]]:
+        source = self._source
+        remembered = self._memory.matches(plan)
+        strategy = choose_strategy(
+            snapshot,
+            plan,
+            source.rows.num_rows,
+            source.ranges,
+            shuffles=source.shuffles_on is not None,
+            known=remembered,
+        )
+        known: dict[int, Pairs] = {}
         if strategy.segments:
             with self._report.stage("Index lookup"):
-                known = index_pairs(snapshot, plan, strategy, source)
-        choice = self._choose(scan_bytes(plan, strategy.scanned))
-        where = self._for(choice, plan, source)
-        found = known_matches(plan, known)
-        for number, rows in enumerate(strategy.ranges):
-            keys = self._keys_for(where, source, plan, rows)
+                known = index_pairs(snapshot, plan, strategy, source.rows)
+        choice = source.shuffles_on or self._choose(scan_bytes(plan, strategy.scanned))
+        if source.shuffles_on and (strategy.scanned or not remembered):
+            known = self._shuffled(plan, strategy, source.shuffles_on)
+        where = source.where(choice, plan)
+        found = [*known_matches(plan, known), *(each for each in remembered.values() if each is not None)]
+        for number, rows in enumerate(strategy.ranges[:1] if source.shuffles_on else strategy.ranges):
+            keys = None if source.shuffles_on else source.keys_for(where, plan, rows)
             tasks = match_tasks(plan, strategy, keys, where, known if number == 0 else {})
             results = work.run("Matching", run_match_task, tasks, choice)
             self._report.count_read(results)
             found.extend(each for result in results for each in result.found)
-        return united(found)
+        matches = united(found)
+        self._memory.keep_matches(plan, matches)
+        return strategy, matches
 
-    def _keys_for(
-        self, where: KeptSource | SharedSource, source: KeptSource, plan: MergePlan, rows: KeyRange
-    ) -> KeyTable | SharedKeys:
-        if isinstance(where, SharedSource):
-            return SharedKeys(source=where, key=plan.key, rows=rows)
-        return self._keys or KeyTable(source_keys(source, plan.key, rows), rows[0])
+    def _shuffled(self, plan: MergePlan, strategy: Strategy, choice: Choice) -> dict[int, Pairs]:
+        """The pairs in all scanned fragments, found by Spark."""
+        engine, shared = choice.engine, self._source.shared(plan)
+        assert isinstance(engine, ExchangeEngine)
+        tasks = shuffle_tasks(plan, strategy, shared)
+        table_rows = sum(plan.fragments.by_id(id).physical_rows for id in strategy.scanned)
+        names = key_names(plan.key)
+        with self._report.stage("Shuffling keys", choice, len(tasks)):
+            places = engine.exchange(
+                produce_keys,
+                tasks,
+                JoinKeys(tuple(names), plan.clauses.dedupe),
+                schema=key_schema(plan.key, plan.fitted.schema),
+                keys=names,
+                partitions=partitions_for(shared.num_rows + table_rows),
+                describe="Shuffling keys",
+            )
+        self._report.rows_read += shared.num_rows + table_rows
+        pairs, self._dropped = shuffled_pairs(plan, strategy, self._source.rows, places)
+        return pairs
 
-    def _write(self, plan: MergePlan, actions: Actions, source: KeptSource, work: Work) -> list[Any]:
+    # -------------------------------------------------------------------------------------------------------- writing
+    def _write(
+        self, plan: MergePlan, actions: Actions, work: Work
+    ) -> tuple[Sequence[WriteTask], Sequence[WriteResult]]:
+        source = self._source.rows
         inserted = source.nbytes * actions.num_inserted_rows // max(1, source.num_rows)
         choice = self._choose(2 * (actions.decision.bytes_written + inserted))
-        tasks = write_tasks(plan, actions, self._for(choice, plan, source))
-        results = work.run("Writing", run_write_task, tasks, choice)
-        self._report.count_read(results)
-        self._report.count_written(results)
+        tasks = write_tasks(plan, actions, self._source.where(choice, plan), self._memory.insert_edges)
+        known = [self._memory.written(task) for task in tasks]
+        new = work.run(
+            "Writing", run_write_task, [task for task, old in zip(tasks, known, strict=True) if old is None], choice
+        )
+        self._report.count_read(new)
+        self._report.count_written(new)
         self._report.fragments += len(actions.touched)
-        return results
+        fresh = iter(new)
+        return tasks, [next(fresh) if old is None else old for old in known]
 
     def _choose(self, estimated_bytes: int) -> Choice:
-        dataset, spark = self._dataset, self._incoming.spark
-        return choose_for(self._world, estimated_bytes, dataset._engine, dataset._spark if spark is None else spark)
+        return choose_for(self._world, estimated_bytes, self._dataset._engine, self._spark)
 
 
 def merge_counts(merged: Merged, attempts: int) -> dict[str, int]:
@@ -233,6 +275,6 @@ def merge_counts(merged: Merged, attempts: int) -> dict[str, int]:
         "num_updated_rows": merged.actions.num_updated_rows,
         "num_deleted_rows": merged.actions.num_deleted_rows,
         "num_attempts": attempts,
-        "bytes_written": merged.bytes_written,
-        "num_files_written": merged.num_files_written,
+        "bytes_written": sum(result.bytes_written for result in merged.results),
+        "num_files_written": len(merged.paths),
     }

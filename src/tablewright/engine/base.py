@@ -16,10 +16,12 @@ An :class:`Engine` runs one function over many letters:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
-__all__ = ["Engine"]
+import pyarrow as pa
+
+__all__ = ["Engine", "ExchangeEngine"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,3 +50,24 @@ class Engine(Protocol):
 
     def stream(self, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "") -> Iterator[R]:
         """The results of :meth:`map` one by one, as soon as they and all before them are there."""
+
+
+@runtime_checkable
+class ExchangeEngine(Engine, Protocol):
+    """An engine that can also bring rows of many tasks together by key, without holding them all."""
+
+    def exchange(
+        self,
+        produce: Callable[[T], Iterable[pa.RecordBatch]],
+        tasks: Sequence[T],
+        consume: Callable[[Iterator[pa.RecordBatch]], R],
+        *,
+        schema: pa.Schema,
+        keys: Sequence[str],
+        partitions: int,
+        describe: str = "",
+    ) -> list[R]:
+        """What ``consume`` returns for every partition of the rows that ``produce`` yields for all tasks.
+
+        Rows with equal ``keys`` are in one partition, and a partition is sorted by all columns.
+        """

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
+from tablewright.engine.spark.exchange import exchange
 from tablewright.engine.spark.session import embedded_session
 from tablewright.engine.spark.tasks import run_tasks
 
@@ -46,3 +49,19 @@ class SparkEngine:
     def stream(self, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "") -> Iterator[R]:
         """The results one by one. Spark hands them over together, so they have to fit this process's memory."""
         yield from self.map(function, tasks, describe=describe)
+
+    def exchange(
+        self,
+        produce: Callable[[T], Iterable[pa.RecordBatch]],
+        tasks: Sequence[T],
+        consume: Callable[[Iterator[pa.RecordBatch]], R],
+        *,
+        schema: pa.Schema,
+        keys: Sequence[str],
+        partitions: int,
+        describe: str = "",
+    ) -> list[R]:
+        """The rows of all tasks by key, each partition sorted."""
+        return exchange(
+            self.session, produce, tasks, consume, schema=schema, keys=keys, partitions=partitions, describe=describe
+        )

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tablewright.engine.spark.types import cast_batch
 from tablewright.errors import TablewrightError
 
-__all__ = ["answer", "answer_all", "freeze_once", "read_all", "write_partition"]
+__all__ = ["answer", "answer_all", "consume_partition", "freeze_once", "read_all", "write_partition"]
 
 T = TypeVar("T")
 
@@ -42,15 +42,19 @@ def answer_all(code: bytes, carried: Sequence[bytes], posted: Iterator[pa.Record
 
 def write_partition(code: bytes, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write one partition's rows, whose columns are those of ``schema`` by position; no answer if it has none."""
+    named = (batch.rename_columns(schema.names) for batch in batches if batch.num_rows)
+    yield from consume_partition(code, (cast_batch(batch, schema, exact=True) for batch in named))
+
+
+def consume_partition(code: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a function answers to one partition's rows; no answer if it has none."""
     from pyspark import TaskContext
 
     full = (batch for batch in batches if batch.num_rows)
     first = next(full, None)
     if first is not None:
-        named = (batch.rename_columns(schema.names) for batch in _chained(first, full))
-        rows = (cast_batch(batch, schema, exact=True) for batch in named)
         context = TaskContext.get()
-        yield answer(context.partitionId() if context else 0, pickle.loads(code), rows)
+        yield answer(context.partitionId() if context else 0, pickle.loads(code), _chained(first, full))
     freeze_once()
 
 

@@ -44,7 +44,10 @@ class MatchCondition:
         batch = no_columns(source.num_rows)
         if used:
             batch = pa.RecordBatch.from_arrays([_struct(sides[side]) for side in used], names=used)
-        mask = self.predicate.mask(batch)
+        try:
+            mask = self.predicate.mask(batch)
+        except InvalidRequest as error:
+            raise InvalidMerge(str(error)) from error
         return mask.fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 

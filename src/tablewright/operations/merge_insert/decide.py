@@ -60,15 +60,17 @@ def check_no_match(plan: MergePlan, matches: Mapping[int, FragmentMatches], sour
         raise InvalidMerge(f"Merge insert failed: found matching row with key values: {key}")
 
 
-def decide_merge(plan: MergePlan, matches: Mapping[int, FragmentMatches], source_rows: int) -> Actions:
-    """Decide what is updated, deleted and inserted, and how it is written."""
+def decide_merge(
+    plan: MergePlan, matches: Mapping[int, FragmentMatches], source_rows: int, dropped: Positions
+) -> Actions:
+    """Decide what is updated, deleted and inserted, and how it is written. ``dropped`` source rows do not count."""
     clauses = plan.clauses
     updated = {id: each.pairs for id, each in matches.items() if clauses.updates and len(each.pairs)}
     deleted = {id: gone for id, each in matches.items() if len(gone := _deleted(plan, each))}
     return Actions(
         updated=updated,
         deleted=deleted,
-        inserted=_unmet(matches, source_rows) if clauses.insert else np.zeros(0, np.int64),
+        inserted=_unmet(matches, source_rows, dropped) if clauses.insert else np.zeros(0, np.int64),
         decision=_decision(plan, updated),
     )
 
@@ -81,8 +83,9 @@ def _deleted(plan: MergePlan, matches: FragmentMatches) -> Offsets:
     return no_offsets() if matches.unmatched is None else matches.unmatched
 
 
-def _unmet(matches: Mapping[int, FragmentMatches], source_rows: int) -> Positions:
+def _unmet(matches: Mapping[int, FragmentMatches], source_rows: int, dropped: Positions) -> Positions:
     is_new = np.ones(source_rows, np.bool_)
+    is_new[dropped] = False
     for each in matches.values():
         is_new[each.pairs.positions] = False
         is_new[each.passed_over] = False

@@ -17,7 +17,7 @@ from tablewright.operations.merge_insert.keys import KeyTable, distinct_rows
 from tablewright.operations.merge_insert.shared import KeyRange, source_keys
 from tablewright.operations.merge_insert.source import KeptSource
 
-__all__ = ["check_distinct", "with_distinct_keys"]
+__all__ = ["ambiguous", "check_distinct", "with_distinct_keys"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -28,16 +28,17 @@ def check_distinct(source: KeptSource, key: KeyColumns, ranges: Sequence[KeyRang
     for index, (start, stop) in enumerate(ranges):
         table = KeyTable(source_keys(source, key, (start, stop)), start)
         if table.duplicate is not None:
-            raise _ambiguous(source, key, *table.duplicate)
+            raise ambiguous(source, key, *table.duplicate)
         for other in ranges[index + 1 :]:
             found = table.find(source_keys(source, key, other))
             if np.any(found >= 0):
                 place = int(np.argmax(found >= 0))
-                raise _ambiguous(source, key, int(found[place]), other[0] + place)
+                raise ambiguous(source, key, int(found[place]), other[0] + place)
     return table if len(ranges) == 1 else None
 
 
-def _ambiguous(source: KeptSource, key: KeyColumns, first: int, second: int) -> InvalidMerge:
+def ambiguous(source: KeptSource, key: KeyColumns, first: int, second: int) -> InvalidMerge:
+    """The error for two source rows with one key."""
     described = key.described(source.take(np.array([first]), key.columns))
     return InvalidMerge(
         "Invalid user input: Ambiguous merge inserts are prohibited: multiple source rows match the same target row on "

@@ -1,9 +1,11 @@
 """The source in the shape of the table: which columns it gives, in the table's order and types.
 
 - Columns may come in any order, and some may be missing: a *partial* source changes the columns it gives. Of a struct
-  it may give some members only; the others keep their values. (In lists of structs missing members become null.)
+  it may give some members only; the others keep their values. Structs in lists have to be complete where rows are
+  updated, since nobody knows which of the old items a new one replaces; new rows have null in members that are missing.
 - Types that widen safely are cast (:mod:`.widening`); all others, and unknown columns, are refused in Lance's words.
-- Rows that are inserted need a value, or may be null, in all columns.
+- Rows that are inserted need a value, or may be null, in all columns. Where none are inserted a null that may not be in
+  the table is looked at when it is about to be written: rows that match nothing, or are deleted, may hold any.
 """
 
 from __future__ import annotations
@@ -74,7 +76,9 @@ def new_columns(table: Schema, incoming: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in incoming if field.name not in table.names])
 
 
-def fit_schema(table: Schema, incoming: pa.Schema, key: KeyColumns, *, inserts: bool) -> FittedSchema:
+def fit_schema(
+    table: Schema, incoming: pa.Schema, key: KeyColumns, *, inserts: bool, updates: bool = True
+) -> FittedSchema:
     """Compare the source's schema with the table's. Whatever does not fit is refused, all of it at once."""
     known = table.to_arrow()
     lacking = [name for name in key.columns if name not in incoming.names]
@@ -91,7 +95,7 @@ def fit_schema(table: Schema, incoming: pa.Schema, key: KeyColumns, *, inserts: 
             f"Invalid user input: Schema error: No field named {lacking[0]}. It is part of the merge's key, and the "
             f"source has the columns: {', '.join(incoming.names)}."
         )
-    differences = tuple(text for field in incoming for text in _differences(table, known, field))
+    differences = tuple(text for field in incoming for text in _differences(table, known, field, updates))
     if differences:
         raise SchemaMismatch(differences)
     given = [_given(known.field(name), incoming.field(name)) for name in known.names if name in incoming.names]
@@ -99,6 +103,8 @@ def fit_schema(table: Schema, incoming: pa.Schema, key: KeyColumns, *, inserts: 
     _check_key_members(pa.schema(given), key)
     if inserts:
         _check_inserts(known, pa.schema(given))
+    else:
+        given = [_optional(field) for field in given]
     return FittedSchema(table=table, schema=pa.schema(given), in_part=in_part)
 
 
@@ -109,13 +115,44 @@ def fitted_batches(fitted: FittedSchema, batches: Iterable[pa.RecordBatch]) -> I
             yield conform(batch, fitted.schema)
 
 
-def _differences(table: Schema, known: pa.Schema, field: pa.Field) -> tuple[str, ...]:
+def _differences(table: Schema, known: pa.Schema, field: pa.Field, updates: bool) -> tuple[str, ...]:
     kind = known.field(field.name).type
     if widens(field.type, _given_type(kind, field.type)) and _castable(field.type, _given_type(kind, field.type)):
-        return ()
+        lacking = list(_lacking(field.type, kind, field.name, updates))
+        if not lacking:
+            return ()
+        return (
+            f"`{field.name}` had mismatched children: fields did not match, missing=[{', '.join(lacking)}], "
+            "unexpected=[]: structs in lists need all their members where rows are updated, others at least one",
+        )
     own = next(each for each in table.top_level if each.name == field.name)
     found = schema_differences(table.project_ids(table.descendants(own.id)), pa.schema([field]))
     return found or (f"`{field.name}` should have type {kind} but type was {field.type}",)
+
+
+def _lacking(own: pa.DataType, known: pa.DataType, path: str, updates: bool) -> Iterator[str]:
+    """The members that can't be left out: all of a struct at once, and, for updates, those of structs in lists."""
+    if at.is_struct(own) and at.is_struct(known):
+        if known.num_fields and not own.num_fields:
+            yield from (f"{path}.{member.name}" for member in known)
+        for member in own:
+            yield from _lacking(member.type, known.field(member.name).type, f"{path}.{member.name}", updates)
+    elif updates and _is_list(own) and _is_list(known):
+        below = f"{path}.{known.value_field.name}"
+        if at.is_struct(own.value_type):
+            names = {member.name for member in own.value_type}
+            yield from (f"{below}.{member.name}" for member in known.value_type if member.name not in names)
+        yield from _lacking(own.value_type, known.value_type, below, updates)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind))
+
+
+def _optional(field: pa.Field) -> pa.Field:
+    """The field, and the members of its structs, with nulls allowed."""
+    kind = pa.struct([_optional(member) for member in field.type]) if at.is_struct(field.type) else field.type
+    return field.with_type(kind).with_nullable(True)
 
 
 def _castable(own: pa.DataType, wanted: pa.DataType) -> bool:

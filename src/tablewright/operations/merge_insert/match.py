@@ -1,7 +1,7 @@
 """Finding the rows of fragments that have a key of the source: tasks that read key columns and nothing else.
 
-1. The key columns of some fragments are read in pieces; each piece's keys are looked up at once (:mod:`.keys`). Rows
-   that an index has found already are not read.
+1. The key columns of some fragments are read in pieces; each piece's keys are looked up at once (:mod:`.keys`). Where
+   an index or a shuffle has found the pairs already, nothing is looked up.
 2. Where the update has a condition, its columns are read for the pairs that were found, and for those only.
 3. Where rows that match nothing may be deleted, the columns of that condition are read along with the keys.
 
@@ -33,7 +33,7 @@ from tablewright.operations.scan_run import fragment_scans
 from tablewright.storage.base import Location
 from tablewright.world import World
 
-__all__ = ["MatchResult", "MatchTask", "find_pairs", "run_match_task"]
+__all__ = ["MatchResult", "MatchTask", "find_pairs", "offsets_of", "run_match_task"]
 
 Piece = tuple[FragmentScan, int, int]
 
@@ -44,8 +44,8 @@ _BUNDLE_ROWS_MIN, _BUNDLE_ROWS_MAX, _BUNDLE_PIECES_MAX = 8192, 1 << 20, 64
 class MatchTask:
     """Some fragments to be matched, as a letter.
 
-    ``known`` are pairs that an index has found, by fragment id; these fragments are not searched. ``by_source`` says
-    whether rows without a source row are wanted, ``by_source_condition`` which of them.
+    ``known`` are pairs that were found already, by fragment id; these fragments are not searched, or none is if there
+    are no ``keys``. ``by_source`` says whether rows without a source row are wanted, ``by_source_condition`` which.
     """
 
     scan: ScanTask
@@ -85,10 +85,10 @@ def run_match_task(task: MatchTask, world: World) -> MatchResult:
 def find_pairs(task: MatchTask, context: ReadContext, world: World) -> MatchResult:
     """Match the fragments of a task; those with nothing to say are left out, unless the rest of their rows matters."""
     scans = tuple(fragment_scans(context, task.scan.reads, task.scan.fragments, task.scan.first_rows))
-    searched = [scan for scan in scans if scan.fragment.id not in task.known]
+    searched = [scan for scan in scans if task.by_source or scan.fragment.id not in task.known]
     parts: list[_Part] = []
-    if searched and task.keys is not None:
-        finder = _Finder(task, key_table(task.keys, world))
+    if searched:
+        finder = _Finder(task, None if task.keys is None else key_table(task.keys, world))
         parts = [part for found in spread(finder.find, finder.bundles(searched)) for part in found]
     judge = None if task.condition is None else _Judge(task.condition, task, world)
     matches, rows_read, bytes_read = [], sum(part.rows for part in parts), sum(part.nbytes for part in parts)
@@ -124,14 +124,15 @@ class _Part:
 
 
 class _Finder:
-    """Looks up the keys of pieces."""
+    """Looks up the keys of pieces; without keys, the pairs are known."""
 
-    def __init__(self, task: MatchTask, keys: KeyTable) -> None:
+    def __init__(self, task: MatchTask, keys: KeyTable | None) -> None:
         self._task, self._keys = task, keys
 
     def bundles(self, scans: Iterable[FragmentScan]) -> Iterator[list[Piece]]:
         """Pieces together, as many as make a lookup worth its price."""
-        enough = min(_BUNDLE_ROWS_MAX, max(_BUNDLE_ROWS_MIN, self._keys.rows_per_call))
+        price = 0 if self._keys is None else self._keys.rows_per_call
+        enough = min(_BUNDLE_ROWS_MAX, max(_BUNDLE_ROWS_MIN, price))
         bundle: list[Piece] = []
         for piece in (piece for scan in scans for piece in scan.pieces()):
             bundle.append(piece)
@@ -147,11 +148,20 @@ class _Finder:
         found = [(scan, rows) for scan, start, stop in bundle for rows in scan.read(start, stop)]
         if not found:
             return []
+        if self._keys is None:
+            return [self._part(scan, rows, self._known(scan, rows)) for scan, rows in found]
         columns = zip(*(self._task.key.of(rows.batch) for _, rows in found), strict=True)
         positions = self._keys.find([pa.chunked_array(arrays) for arrays in columns])
         ends = np.cumsum([len(rows) for _, rows in found])
         parts = np.split(positions, ends[:-1])
         return [self._part(scan, rows, part) for (scan, rows), part in zip(found, parts, strict=True)]
+
+    def _known(self, scan: FragmentScan, rows: Rows) -> np.ndarray:
+        pairs, offsets = self._task.known.get(scan.fragment.id, Pairs()), offsets_of(rows)
+        positions = np.full(len(offsets), -1, np.int64)
+        _, places, own = np.intersect1d(offsets, pairs.offsets, assume_unique=True, return_indices=True)
+        positions[places] = pairs.positions[own]
+        return positions
 
     def _part(self, scan: FragmentScan, rows: Rows, positions: np.ndarray) -> _Part:
         hits = np.flatnonzero(positions >= 0)
@@ -166,6 +176,11 @@ class _Finder:
             batch = rows.batch if len(missing) == len(rows) else rows.batch.take(pa.array(missing))
             missing = missing[condition.mask(batch).fill_null(False).to_numpy(zero_copy_only=False)]
         return _offsets_at(rows, missing)
+
+
+def offsets_of(rows: Rows) -> Offsets:
+    """The offsets of rows in their fragment, ascending."""
+    return _offsets_at(rows, np.arange(len(rows)))
 
 
 def _offsets_at(rows: Rows, places: np.ndarray) -> Offsets:

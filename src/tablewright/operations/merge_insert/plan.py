@@ -70,6 +70,13 @@ class MergePlan:
         tops = [field.id for field in self.table.top_level if field.name in names]
         return tuple(sorted(id for top in tops for id in self.table.descendants(top)))
 
+    @property
+    def looks_at_place(self) -> bool:
+        """Whether a condition asks where in the table a row is, which other fragments decide."""
+        paths = [] if self.condition is None else list(self.condition.target_paths)
+        paths += [] if self.by_source_condition is None else list(self.by_source_condition.paths)
+        return ("_rowoffset",) in paths
+
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
@@ -93,7 +100,7 @@ def plan_merge(snapshot: Snapshot, clauses: Clauses, on: Any, incoming: pa.Schem
     check_writable(snapshot.manifest.writer_flags, snapshot.location.uri)
     table = snapshot.schema
     key = find_key(table, on)
-    fitted = fit_schema(table, incoming, key, inserts=clauses.insert)
+    fitted = fit_schema(table, incoming, key, inserts=clauses.insert, updates=clauses.updates)
     condition = by_source = None
     if clauses.condition is not None:
         condition = compile_condition(clauses.condition, table, fitted.schema, now_ns)
@@ -109,9 +116,16 @@ def plan_merge(snapshot: Snapshot, clauses: Clauses, on: Any, incoming: pa.Schem
         by_source_condition=by_source,
         scan=_scan(snapshot, key, condition, by_source, now_ns),
         fragments=snapshot.fragments,
-        file_version=new_file_version(snapshot.manifest, clauses.data_storage_version),
+        file_version=_file_version(snapshot, clauses),
         reads=None if clauses.delete_by_source else read_fields(table, looked_at),
     )
+
+
+def _file_version(snapshot: Snapshot, clauses: Clauses) -> str:
+    """The version of new data files. Merges that write none may be in a table for which we can't write any."""
+    if clauses.updates or clauses.insert or clauses.data_storage_version is not None:
+        return new_file_version(snapshot.manifest, clauses.data_storage_version)
+    return snapshot.manifest.data_storage_version
 
 
 def _check_mode(clauses: Clauses, fitted: FittedSchema, key: KeyColumns) -> None:

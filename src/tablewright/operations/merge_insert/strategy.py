@@ -3,12 +3,13 @@
 - *index*: a BTREE on the one key column is asked for the fragments that it covers; the rest is scanned. It pays off for
   few keys in many rows, and can't tell which rows match nothing.
 - *broadcast*: all keys of the source go to every task, which reads the key columns of its fragments.
-- *passes*: keys that do not fit into memory together go through the table in several turns.
+- *shuffle*: more keys than a Spark worker should hold: Spark brings the keys of both sides together and sorts them.
+- *passes*: more keys than this process should hold: they go through the table in several turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,10 +23,12 @@ from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.shared import KeyRange
 from tablewright.snapshot.snapshot import Snapshot
 
-__all__ = ["Strategy", "choose_strategy", "key_ranges", "scan_bytes"]
+__all__ = ["Strategy", "choose_strategy", "key_ranges", "scan_bytes", "too_many_for_a_worker"]
 
 KEYS_PER_PASS_MAX = 1 << 22
 KEY_BYTES_PER_PASS_MAX = 128 * 1024 * 1024
+KEYS_PER_WORKER_MAX = 1 << 20
+KEY_BYTES_PER_WORKER_MAX = 32 * 1024 * 1024
 # What a lookup costs to begin with and per key, and a scan per row and per byte of a row, in nanoseconds.
 _LOOKUP_NS, _LOOKUP_KEY_NS, _SCAN_ROW_NS, _SCAN_BYTE_NS = 6_000_000, 5_000, 10, 1.5
 _KEY_BYTES_UNKNOWN = 16
@@ -54,12 +57,21 @@ class Strategy:
 
 
 def choose_strategy(
-    snapshot: Snapshot, plan: MergePlan, source_rows: int | None, ranges: tuple[KeyRange, ...] = ()
+    snapshot: Snapshot,
+    plan: MergePlan,
+    source_rows: int | None,
+    ranges: tuple[KeyRange, ...] = (),
+    *,
+    shuffles: bool = False,
+    known: Container[int] = (),
 ) -> Strategy:
-    """Decide how to match ``source_rows`` keys; ``None``: nobody knows how many there will be."""
-    every = tuple(plan.fragments.ids.tolist())
+    """Decide how to match ``source_rows`` keys; ``None``: nobody knows how many there will be.
+
+    ``shuffles`` says that Spark is to bring the keys together; in the fragments ``known`` nothing has to be found.
+    """
+    every = tuple(id for id in plan.fragments.ids.tolist() if id not in known)
     ranges = ranges or ((0, source_rows or 0),)
-    scans = _Scans(every, ranges, source_rows)
+    scans = _Scans(every, ranges, source_rows, shuffles)
     if len(plan.key.paths) != 1:
         return scans.because(f"the key has {len(plan.key.paths)} columns, and no index serves that")
     segments = usable_btrees(snapshot, plan.key.ids[0])
@@ -69,7 +81,7 @@ def choose_strategy(
         return scans.because("use_index=False was asked for")
     if plan.clauses.delete_by_source:
         return scans.because("rows without a source row are wanted too, which no index knows")
-    fragments = covered(snapshot, segments)
+    fragments = FrozenBitMap(covered(snapshot, segments)) & FrozenBitMap(every)
     rows = _rows_in(plan, fragments)
     limit = max(0, int((rows * _row_ns(plan) - _LOOKUP_NS) / _LOOKUP_KEY_NS))
     facts = f"the index covers {rows} rows in {len(fragments)} of {len(every)} fragments"
@@ -91,22 +103,20 @@ class _Scans:
     fragments: tuple[int, ...]
     ranges: tuple[KeyRange, ...]
     source_rows: int | None
+    shuffles: bool
 
     def because(self, why: str) -> Strategy:
         keys = "the source's keys" if self.source_rows is None else f"{self.source_rows} keys"
-        if len(self.ranges) < 2:
-            return Strategy(
-                name="broadcast",
-                why=f"{why}; {keys} go to every task",
-                scanned=self.fragments,
-                ranges=self.ranges,
+        name, how = "broadcast", f"{keys} go to every task"
+        if self.shuffles:
+            name, how = (
+                "shuffle",
+                f"{keys} are too many for one worker: Spark brings both sides together by key, sorted",
             )
-        return Strategy(
-            name="passes",
-            why=f"{why}; {keys} do not fit into memory together and go through the table in {len(self.ranges)} turns",
-            scanned=self.fragments,
-            ranges=self.ranges,
-        )
+        elif len(self.ranges) > 1:
+            turns = len(self.ranges)
+            name, how = "passes", f"{keys} do not fit into memory together and go through the table in {turns} turns"
+        return Strategy(name=name, why=f"{why}; {how}", scanned=self.fragments, ranges=self.ranges)
 
 
 def _rows_in(plan: MergePlan, fragments: FrozenBitMap) -> int:
@@ -129,6 +139,15 @@ def key_ranges(rows: int, key_bytes: int) -> tuple[KeyRange, ...]:
     passes = max(1, -(-rows // KEYS_PER_PASS_MAX), -(-key_bytes // KEY_BYTES_PER_PASS_MAX))
     edges = [rows * index // passes for index in range(passes + 1)]
     return tuple(pairwise(edges))
+
+
+def too_many_for_a_worker(rows: int, key_bytes: int) -> bool:
+    """Whether the keys of so many rows should be shuffled, rather than sent to every worker of Spark.
+
+    >>> too_many_for_a_worker(1000, 8000), too_many_for_a_worker(10**7, 8 * 10**7)
+    (False, True)
+    """
+    return rows > KEYS_PER_WORKER_MAX or key_bytes > KEY_BYTES_PER_WORKER_MAX
 
 
 def scan_bytes(plan: MergePlan, fragments: Sequence[int]) -> int:

@@ -28,7 +28,7 @@ def widens(own: pa.DataType, wanted: pa.DataType) -> bool:
     if own == wanted or at.is_null(own):
         return True
     if isinstance(own, pa.BaseExtensionType) or isinstance(wanted, pa.BaseExtensionType):
-        return False
+        return _is_json(own) and _is_json(wanted)  # it may lie in strings of any width
     if at.is_dictionary(wanted):
         value = own.value_type if at.is_dictionary(own) else own
         return _is(value, _TEXT) and _is(wanted.value_type, _TEXT)
@@ -79,6 +79,10 @@ def _time_widens(own: pa.DataType, wanted: pa.DataType) -> bool:
             same_zone = not at.is_timestamp(own) or own.tz == wanted.tz or bool(own.tz and wanted.tz)
             return bool(same_zone and _UNITS[own.unit] <= _UNITS[wanted.unit])
     return False
+
+
+def _is_json(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.json"
 
 
 def _is(kind: pa.DataType, kinds: tuple[object, ...]) -> bool:

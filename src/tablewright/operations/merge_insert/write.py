@@ -39,7 +39,16 @@ from tablewright.operations.update_rows import ROWS_PER_FILE_MAX
 from tablewright.storage.base import Location
 from tablewright.world import World
 
-__all__ = ["HiddenResult", "InsertResult", "WriteResult", "WriteTask", "run_write_task", "write_tasks"]
+__all__ = [
+    "HiddenResult",
+    "HideTask",
+    "InsertResult",
+    "InsertTask",
+    "WriteResult",
+    "WriteTask",
+    "run_write_task",
+    "write_tasks",
+]
 
 _INSERT_BYTES = 256 * 1024 * 1024
 _HIDDEN_PER_TASK = 256
@@ -145,12 +154,14 @@ def _run_hide_task(task: HideTask, world: World) -> HiddenResult:
 
 
 # -------------------------------------------------------------------------------------------------------------- letters
-def write_tasks(plan: MergePlan, actions: Actions, source: KeptSource | SharedSource) -> tuple[WriteTask, ...]:
-    """All that has to be written, the largest parts first."""
+def write_tasks(
+    plan: MergePlan, actions: Actions, source: KeptSource | SharedSource, edges: Sequence[int] = ()
+) -> tuple[WriteTask, ...]:
+    """All that has to be written, the largest parts first. ``edges`` is where parts of inserted rows began before."""
     return (
         *_patch_tasks(plan, actions, source),
         *_moved_tasks(plan, actions, source),
-        *_insert_tasks(plan, actions, source),
+        *_insert_tasks(plan, actions, source, edges),
         *_hide_tasks(plan, actions),
     )
 
@@ -205,18 +216,25 @@ def _moved_tasks(plan: MergePlan, actions: Actions, source: KeptSource | SharedS
         )
 
 
-def _insert_tasks(plan: MergePlan, actions: Actions, source: KeptSource | SharedSource) -> Iterator[InsertTask]:
+def _insert_tasks(
+    plan: MergePlan, actions: Actions, source: KeptSource | SharedSource, edges: Sequence[int]
+) -> Iterator[InsertTask]:
     rows = len(actions.inserted)
     total = source.nbytes * rows // max(1, source.num_rows)
     parts = max(1, -(-rows // ROWS_PER_FILE_MAX), -(-total // _INSERT_BYTES))
-    for positions in np.array_split(actions.inserted, parts) if rows else ():
-        yield InsertTask(
-            location=plan.scan.whole.location,
-            fitted=plan.fitted,
-            source=source,
-            positions=positions,
-            file_version=plan.file_version,
-        )
+    if edges:
+        split = np.split(actions.inserted, np.searchsorted(actions.inserted, edges[1:]))
+    else:
+        split = np.array_split(actions.inserted, parts)
+    for positions in split:
+        if len(positions):
+            yield InsertTask(
+                location=plan.scan.whole.location,
+                fitted=plan.fitted,
+                source=source,
+                positions=positions,
+                file_version=plan.file_version,
+            )
 
 
 def _hide_tasks(plan: MergePlan, actions: Actions) -> Iterator[HideTask]:

@@ -1,0 +1,123 @@
+"""The source while its merge runs: read once, fitted to the table, one row per key, and where every engine finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from tablewright.api.change_report import Report
+from tablewright.api.merge_source import Incoming
+from tablewright.engine.base import ExchangeEngine
+from tablewright.engine.choose import Choice
+from tablewright.operations.leftovers import Leftovers
+from tablewright.operations.merge_insert.distinct import check_distinct, with_distinct_keys
+from tablewright.operations.merge_insert.fit import fitted_batches
+from tablewright.operations.merge_insert.keys import KeyTable
+from tablewright.operations.merge_insert.plan import MergePlan
+from tablewright.operations.merge_insert.shared import KeyRange, SharedKeys, SharedSource, share, source_keys
+from tablewright.operations.merge_insert.source import KeptSource, keep
+from tablewright.operations.merge_insert.strategy import key_ranges, scan_bytes, too_many_for_a_worker
+from tablewright.world import World
+
+__all__ = ["SourceInUse"]
+
+
+class SourceInUse:
+    """A source, kept. It is read and looked at once, unless the table's types change meanwhile.
+
+    ``shuffles_on`` is the engine that matches keys which are too many for one of its workers, ``keys`` are those that
+    fit into memory together.
+    """
+
+    def __init__(self, incoming: Incoming, world: World, report: Report) -> None:
+        self._incoming, self._world, self._report = incoming, world, report
+        self._kept: KeptSource | None = None
+        self._shared: SharedSource | None = None
+        self._shared_files = Leftovers(world)
+        self._is_settled = False
+        self.keys: KeyTable | None = None
+        self.ranges: tuple[KeyRange, ...] = ()
+        self.shuffles_on: Choice | None = None
+
+    def close(self) -> None:
+        """Forget the rows, and remove the files that workers read them from."""
+        if self._kept is not None:
+            self._kept.close()
+        self._shared_files.remove()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns: as they came, or once they are kept, as the table has them."""
+        return self._incoming.schema if self._kept is None else self._kept.schema
+
+    @property
+    def rows(self) -> KeptSource:
+        """The rows, once they are kept."""
+        assert self._kept is not None
+        return self._kept
+
+    def keep(self, plan: MergePlan) -> None:
+        """Keep the rows in the table's types."""
+        if self._kept is not None and self._kept.schema.types == plan.fitted.schema.types:
+            return
+        with self._report.stage("Source"):
+            if self._kept is None:
+                self._kept, shared = self._incoming.keep(plan.fitted, self._world, plan.file_version)
+                self._share(shared)
+            else:
+                old = self._kept
+                self._kept = keep(plan.fitted.schema, fitted_batches(plan.fitted, old.batches()))
+                self._shared = None
+                old.close()
+        self._is_settled = False
+
+    def settle(self, plan: MergePlan, choose: Callable[[int], Choice]) -> None:
+        """See to it that there is one row per key; if the keys are shuffled, that will tell.
+
+        ``choose`` tells the engine for work on so many bytes.
+        """
+        if self._is_settled:
+            return
+        size = self.rows.nbytes * len(plan.key.columns) // max(1, len(self.rows.schema))
+        self.ranges, self.keys, self.shuffles_on = key_ranges(self.rows.num_rows, size), None, None
+        if too_many_for_a_worker(self.rows.num_rows, size):
+            choice = choose(size + scan_bytes(plan, plan.fragments.ids.tolist()))
+            self.shuffles_on = choice if isinstance(choice.engine, ExchangeEngine) else None
+        if self.shuffles_on is None:
+            with self._report.stage("Keys"):
+                self._distinct(plan, size)
+        self._is_settled = True
+
+    def _distinct(self, plan: MergePlan, size: int) -> None:
+        if plan.clauses.dedupe is not None:
+            left = with_distinct_keys(self.rows, plan.key, plan.clauses.dedupe, self.ranges)
+            if left is not self._kept:
+                self._kept, self._shared = left, None
+                self.ranges = key_ranges(left.num_rows, size)
+        self.keys = check_distinct(self.rows, plan.key, self.ranges)
+
+    # -------------------------------------------------------------------------------------------------------- engines
+    def where(self, choice: Choice, plan: MergePlan) -> KeptSource | SharedSource:
+        """The rows as tasks of an engine can read them: workers find them in storage."""
+        return self.rows if choice.engine.name == "local" else self.shared(plan)
+
+    def shared(self, plan: MergePlan) -> SharedSource:
+        """The rows as workers find them."""
+        if self._shared is None:
+            with self._report.stage("Sharing the source"):
+                self._share(share(self._world, self.rows, plan.file_version))
+        assert self._shared is not None
+        return self._shared
+
+    def _share(self, shared: SharedSource | None) -> None:
+        """The files stay until the end, also when another form takes their place."""
+        if shared is not None:
+            self._shared_files.add(shared.paths)
+        self._shared = shared
+
+    def keys_for(self, where: KeptSource | SharedSource, plan: MergePlan, rows: KeyRange) -> KeyTable | SharedKeys:
+        """The keys of some rows, as tasks can read them."""
+        if isinstance(where, SharedSource):
+            return SharedKeys(source=where, key=plan.key, rows=rows)
+        return self.keys or KeyTable(source_keys(self.rows, plan.key, rows), rows[0])
