@@ -3,46 +3,61 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from tablewright.engine.choose import Choice
+from tablewright.storage.requests import requests_made
 
 __all__ = ["Report", "Stage"]
 
-_TOTALS = ("attempts", "fragments", "rows_read", "bytes_read", "bytes_written", "num_files_written")
+_TOTALS = ("attempts", "fragments", "rows_read", "bytes_read", "bytes_written", "num_files_written", "iops")
 
 
-class _Reader(Protocol):
+class _Done(Protocol):
     @property
     def rows_read(self) -> int: ...
 
     @property
     def bytes_read(self) -> int: ...
 
-
-class _Writer(Protocol):
     @property
     def paths(self) -> tuple[str, ...]: ...
-
-    @property
-    def bytes_written(self) -> int: ...
 
 
 @dataclass(slots=True)
 class Stage:
-    """One stage: its engine and tasks, if it has any, and how long it took."""
+    """One stage: its engine and tasks, if it has any, what its tasks read and wrote, and how long it took.
+
+    ``iops`` are requests to the store and to data files. Where other work goes on in this process, it counts too.
+    """
 
     name: str
     seconds: float = 0.0
     tasks: int = 0
     choice: Choice | None = None
+    rows_read: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    num_files_written: int = 0
+    iops: int = 0
+
+    def add(self, results: Iterable[_Done]) -> None:
+        """Add what tasks have read and written."""
+        for result in results:
+            self.rows_read += result.rows_read
+            self.bytes_read += result.bytes_read
+            self.bytes_written += getattr(result, "bytes_written", 0)
+            self.num_files_written += len(result.paths)
 
     def __str__(self) -> str:
-        where = "" if self.choice is None else f", tasks={self.tasks}, engine={self.choice.engine.name}"
-        return f"{self.name}: seconds={self.seconds:.3f}{where}"
+        names = ("rows_read", "bytes_read", "num_files_written", "bytes_written", "iops", "tasks")
+        facts = [f"{name}={value}" for name in names if (value := getattr(self, name))]
+        if self.choice is not None:
+            facts.append(f"engine={self.choice.engine.name}: {self.choice.why}")
+        return ", ".join([f"{self.name}: seconds={self.seconds:.3f}", *facts])
 
 
 @dataclass(slots=True)
@@ -52,38 +67,31 @@ class Report:
     stages: list[Stage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     attempts: int = 0
-    rows_read: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
-    num_files_written: int = 0
     fragments: int = 0
 
     @contextmanager
-    def stage(self, name: str, choice: Choice | None = None, tasks: int = 0) -> Iterator[None]:
+    def stage(self, name: str, choice: Choice | None = None, tasks: int = 0) -> Iterator[Stage]:
         """Measure a stage."""
         stage = Stage(name, tasks=tasks, choice=choice)
         self.stages.append(stage)
-        started = time.perf_counter()
+        started, requests = time.perf_counter(), requests_made()
         try:
-            yield
+            yield stage
         finally:
             stage.seconds = time.perf_counter() - started
-
-    def count_read(self, results: Sequence[_Reader]) -> None:
-        """Add what tasks have read."""
-        self.rows_read += sum(result.rows_read for result in results)
-        self.bytes_read += sum(result.bytes_read for result in results)
-
-    def count_written(self, results: Sequence[_Writer]) -> None:
-        """Add what tasks have written."""
-        self.num_files_written += sum(len(result.paths) for result in results)
-        self.bytes_written += sum(result.bytes_written for result in results)
+            stage.iops += requests_made() - requests
 
     def lines(self, result: dict[str, int]) -> Iterator[str]:
         """What was decided on the way, one line of totals, then one per stage."""
         yield from self.notes
-        known = {name: getattr(self, name) for name in _TOTALS}
-        known |= {"tasks": sum(stage.tasks for stage in self.stages)}
+        totals = {name: getattr(self, name, None) for name in _TOTALS}
+        known = {name: self._sum(name) if value is None else value for name, value in totals.items()}
+        known |= {"tasks": self._sum("tasks")}
+        if "num_attempts" in result:
+            del known["attempts"]
         yield f"  metrics=[{', '.join(f'{name}={value}' for name, value in (result | known).items())}]"
         for stage in self.stages:
             yield f"  {stage}"
+
+    def _sum(self, name: str) -> int:
+        return sum(getattr(stage, name) for stage in self.stages)

@@ -42,6 +42,7 @@ from tablewright.operations.update import (
 from tablewright.operations.update_costs import Decision
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage.base import Location
+from tablewright.storage.requests import requests_made
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.commit import commit
 from tablewright.transaction.retry import RetryOptions, with_retries
@@ -66,6 +67,12 @@ class _Written(Protocol):
     @property
     def paths(self) -> tuple[str, ...]: ...
 
+    @property
+    def rows_read(self) -> int: ...
+
+    @property
+    def bytes_read(self) -> int: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -83,21 +90,22 @@ class Work:
 
     def run(self, name: str, run: Callable[[T, World], R], tasks: Sequence[T], choice: Choice) -> list[R]:
         """Run the tasks of a stage; the files that they write are known from then on."""
-        here = choice.engine.name == "local"
-        with self.report.stage(name, choice, len(tasks)):
-            results = run_tasks(
-                choice.engine,
-                _Recorded(run, self.leftovers) if here else run,
-                tasks,
-                self.dataset._world,
-                describe=name,
-                discard=None if here else self._keep,
-            )
-        if not here:
-            self._keep(results)
+        with self.report.stage(name, choice, len(tasks)) as stage:
+            if choice.engine.name == "local":
+                results = run_tasks(
+                    choice.engine, _Recorded(run, self.leftovers), tasks, self.dataset._world, describe=name
+                )
+            else:
+                counted = run_tasks(
+                    choice.engine, _Counted(run), tasks, self.dataset._world, describe=name, discard=self._keep
+                )
+                self._keep(counted)
+                stage.iops += sum(each.iops for each in counted)
+                results = [each.result for each in counted]
+            stage.add(results)
         return results
 
-    def _keep(self, results: Sequence[_Written]) -> None:
+    def _keep(self, results: Sequence[_Measured[Any]]) -> None:
         self.leftovers.add([path for result in results for path in result.paths])
 
 
@@ -112,6 +120,30 @@ class _Recorded(Generic[T, R]):
         result = self.run(task, world)
         self.leftovers.add(result.paths)
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured(Generic[R]):
+    """A result, and how many requests a worker made for it."""
+
+    result: R
+    iops: int
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return self.result.paths
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted(Generic[T, R]):
+    """A task function of a worker, which does one task at a time: its requests are those of the process."""
+
+    run: Callable[[T, World], R]
+
+    def __call__(self, task: T, world: World) -> _Measured[R]:
+        before = requests_made()
+        result = self.run(task, world)
+        return _Measured(result, requests_made() - before)
 
 
 class PreparedChange(ABC, Generic[P]):
@@ -220,8 +252,6 @@ class PreparedDelete(PreparedChange[DeletePlan]):
         else:
             everything = {}
             results = work.run("Deleting", run_delete_task, plan.tasks, work.choose(plan.estimated_bytes))
-        work.report.count_read(results)
-        work.report.count_written(results)
         transaction, affected = finish_delete(plan, results, everything, snapshot.world.ids.uuid())
         work.report.fragments += len(affected.offsets)
         return transaction, affected
@@ -266,7 +296,6 @@ class PreparedUpdate(PreparedChange[UpdatePlan]):
         matched: list[Matched] = []
         if not plan.updates_all:
             matched = work.run("Matching", run_match_task, plan.match.tasks, work.choose(plan.estimated_bytes))
-        work.report.count_read(matched)
         found = found_rows(plan, matched)
         return found, decide_update(plan, found)
 
@@ -274,8 +303,6 @@ class PreparedUpdate(PreparedChange[UpdatePlan]):
         found, decision = self._decided(plan, work)
         tasks = update_tasks(plan, found, decision)
         results = work.run("Updating", run_update_task, tasks, work.choose(_work_bytes(decision)))
-        work.report.count_read(results)
-        work.report.count_written(results)
         work.report.fragments += len(decision.choices)
         work.report.notes = [str(decision)]
         return finish_update(plan, results, snapshot.world.ids.uuid())

@@ -158,8 +158,7 @@ class _Job:
                 return
             self._minted.append(made.file)
             self._kept[fragment.id] = Kept(made.file, inputs[fragment.id], fragment.deleted_rows, plan.written)
-            self._report.count_read([made])
-            self._report.count_written([made])
+            self._report.stages[-1].add([made])
 
         choice, missing = self._source.choose(self._dataset, plan), len(plan.fragments) - len(self._kept)
         with self._report.stage("Columns", choice, missing):

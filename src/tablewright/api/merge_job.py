@@ -172,7 +172,7 @@ class MergeJob:
             self._report.notes = [f"{strategy}", str(actions.decision)]
             tasks, results = self._write(plan, actions, work)
             transaction, affected = finish_merge(plan, results, self._world.ids.uuid())
-            recheck = Recheck(snapshot, plan, strategy, source, self._source.keys)
+            recheck = Recheck(snapshot, plan, strategy, source, self._source.keys, actions.found)
         return Merged(
             base=base,
             added=added,
@@ -219,7 +219,6 @@ class MergeJob:
             keys = None if source.shuffles_on else source.keys_for(where, plan, rows)
             tasks = match_tasks(plan, strategy, keys, where, known if number == 0 else {})
             results = work.run("Matching", run_match_task, tasks, choice)
-            self._report.count_read(results)
             found.extend(each for result in results for each in result.found)
         matches = united(found)
         self._memory.keep_matches(plan, matches)
@@ -232,7 +231,7 @@ class MergeJob:
         tasks = shuffle_tasks(plan, strategy, shared)
         table_rows = sum(plan.fragments.by_id(id).physical_rows for id in strategy.scanned)
         names = key_names(plan.key)
-        with self._report.stage("Shuffling keys", choice, len(tasks)):
+        with self._report.stage("Shuffling keys", choice, len(tasks)) as stage:
             places = engine.exchange(
                 produce_keys,
                 tasks,
@@ -242,7 +241,7 @@ class MergeJob:
                 partitions=partitions_for(shared.num_rows + table_rows),
                 describe="Shuffling keys",
             )
-        self._report.rows_read += shared.num_rows + table_rows
+            stage.rows_read = shared.num_rows + table_rows
         pairs, self._dropped = shuffled_pairs(plan, strategy, self._source.rows, places)
         return pairs
 
@@ -258,8 +257,6 @@ class MergeJob:
         new = work.run(
             "Writing", run_write_task, [task for task, old in zip(tasks, known, strict=True) if old is None], choice
         )
-        self._report.count_read(new)
-        self._report.count_written(new)
         self._report.fragments += len(actions.touched)
         fresh = iter(new)
         return tasks, [next(fresh) if old is None else old for old in known]

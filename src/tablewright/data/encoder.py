@@ -26,6 +26,7 @@ from tablewright.data.spool import Spool, fetch
 from tablewright.errors import CorruptTable, InternalError
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import Location, ObjectNotFound, Store
+from tablewright.storage.requests import count_request
 
 __all__ = ["DataFileReader", "DataFileWriter"]
 
@@ -137,6 +138,7 @@ class DataFileReader:
 
     def read(self, start: int, count: int, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """``count`` rows from ``start`` on; every batch but the last has ``rows_per_batch`` rows."""
+        count_request()
         with reading(self.where):
             results = self._reader.read_range(
                 start, count, batch_size=rows_per_batch, batch_readahead=_BATCHES_AHEAD
@@ -145,6 +147,7 @@ class DataFileReader:
 
     def take(self, offsets: npt.NDArray[np.int64], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """The rows at ``offsets``, which ascend strictly, in batches of ``rows_per_batch``."""
+        count_request()
         indices = offsets.astype(np.uint64).data  # a memoryview is what the codec reads fastest
         with reading(self.where):
             # The wrapper's own method looks at every pair of indices in Python.
@@ -164,6 +167,7 @@ def _open(location: Location, where: str, columns: list[str] | None, *, alone: b
     """A reader of the codec; files of one directory share a session, unless one is ``alone`` in its own."""
     options = dict(location.storage_options) or None
     base, _, name = location.uri.rpartition("/")
+    count_request()
     with reading(where):
         try:
             if alone or not base:

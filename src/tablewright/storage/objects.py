@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, LocalStore, MemoryStore, S3Store
 
     Client = AzureStore | GCSStore | LocalStore | MemoryStore | S3Store
+from tablewright.storage.requests import count_request
 
 __all__ = ["ObjectStore", "translate_error"]
 
@@ -145,6 +146,7 @@ class ObjectStore:
         return f"{self._key}/{path}" if self._key else path
 
     def _call(self, verb: str, path: str, function: Callable[[], T]) -> T:
+        count_request()
         try:
             return function()
         except (BaseError, OSError, ValueError) as error:

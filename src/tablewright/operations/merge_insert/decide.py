@@ -24,10 +24,14 @@ __all__ = ["Actions", "check_no_match", "decide_merge"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actions:
-    """Updated rows and deleted rows by fragment id, the source rows that are inserted, and rows or columns."""
+    """Updated rows and deleted rows by fragment id, the source rows that are inserted, and rows or columns.
+
+    ``found`` are rows because of which nothing is inserted, and which stay as they are.
+    """
 
     updated: Mapping[int, Pairs]
     deleted: Mapping[int, Offsets]
+    found: Mapping[int, Offsets]
     inserted: Positions
     decision: Decision
 
@@ -70,6 +74,7 @@ def decide_merge(
     return Actions(
         updated=updated,
         deleted=deleted,
+        found={id: left for id, each in matches.items() if len(left := _found(plan, each))},
         inserted=_unmet(matches, source_rows, dropped) if clauses.insert else np.zeros(0, np.int64),
         decision=_decision(plan, updated),
     )
@@ -83,12 +88,18 @@ def _deleted(plan: MergePlan, matches: FragmentMatches) -> Offsets:
     return no_offsets() if matches.unmatched is None else matches.unmatched
 
 
+def _found(plan: MergePlan, matches: FragmentMatches) -> Offsets:
+    if not plan.clauses.insert:
+        return no_offsets()
+    return matches.passed_over.offsets if plan.clauses.updates else matches.pairs.offsets
+
+
 def _unmet(matches: Mapping[int, FragmentMatches], source_rows: int, dropped: Positions) -> Positions:
     is_new = np.ones(source_rows, np.bool_)
     is_new[dropped] = False
     for each in matches.values():
         is_new[each.pairs.positions] = False
-        is_new[each.passed_over] = False
+        is_new[each.passed_over.positions] = False
     return np.flatnonzero(is_new)
 
 

@@ -209,7 +209,7 @@ class _Judge:
         judged = FragmentMatches(
             fragment_id=matched.fragment_id,
             pairs=pairs.where(passes),
-            passed_over=pairs.positions[~passes],
+            passed_over=pairs.where(~passes),
             unmatched=matched.unmatched,
         )
         return judged, sum(nbytes for _, nbytes in answers)

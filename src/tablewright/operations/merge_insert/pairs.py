@@ -52,13 +52,13 @@ class Pairs:
 class FragmentMatches:
     """What was found in one fragment.
 
-    ``pairs`` match, and satisfy the condition if there is one; ``passed_over`` are source rows that match without
-    satisfying it. ``unmatched`` are the rows that no source row matches and that may go, ``None`` if nobody asked.
+    ``pairs`` match, and satisfy the condition if there is one; those ``passed_over`` match without satisfying it.
+    ``unmatched`` are the rows that no source row matches and that may go, ``None`` if nobody asked.
     """
 
     fragment_id: int
     pairs: Pairs
-    passed_over: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
+    passed_over: Pairs = field(default_factory=Pairs)
     unmatched: Offsets | None = None
 
     def united(self, other: FragmentMatches) -> FragmentMatches:
@@ -69,7 +69,7 @@ class FragmentMatches:
         return FragmentMatches(
             fragment_id=self.fragment_id,
             pairs=Pairs.joined((self.pairs, other.pairs)),
-            passed_over=np.concatenate((self.passed_over, other.passed_over)),
+            passed_over=Pairs.joined((self.passed_over, other.passed_over)),
             unmatched=unmatched,
         )
 

@@ -2,25 +2,28 @@
 
 What we found out about a key holds as long as no row with it comes or changes. Two manifests tell which fragments are
 new or are not what they were; of those, the ones that are new, or whose key or condition columns were written anew, are
-matched against our keys. Rows that both writers touched are the business of the rebase.
+matched against our keys. A row that we found, and for whose sake we insert nothing, has to be there still. Rows that
+both writers touched are the business of the rebase.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tablewright.errors import CommitConflict
+from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import Fragment
 from tablewright.operations.merge_insert.keys import KeyTable
 from tablewright.operations.merge_insert.match import MatchTask, find_pairs
+from tablewright.operations.merge_insert.pairs import Offsets
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.shared import source_keys
 from tablewright.operations.merge_insert.source import KeptSource
 from tablewright.operations.merge_insert.strategy import Strategy
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.transaction.drift import Drift
+from tablewright.transaction.drift import Drift, drifts
 
 __all__ = ["KeysStayedBehind", "Recheck", "new_key_hits"]
 
@@ -29,7 +32,8 @@ __all__ = ["KeysStayedBehind", "Recheck", "new_key_hits"]
 class Recheck:
     """Asks before a commit on a newer version than ``base`` whether our keys are still what they were.
 
-    ``keys`` is ``None`` if they did not fit into memory together: then they are read from the source again.
+    ``keys`` is ``None`` if they did not fit into memory together: then they are read from the source again. ``found``
+    are the rows, by fragment id, that have to be there still.
     """
 
     base: Snapshot
@@ -37,11 +41,14 @@ class Recheck:
     strategy: Strategy
     source: KeptSource
     keys: KeyTable | None
+    found: Mapping[int, Offsets]
 
     def __call__(self, newest: Snapshot) -> None:
-        """Raise :class:`CommitConflict` if a row with one of our keys came or changed meanwhile."""
+        """Raise :class:`CommitConflict` if a row with one of our keys came, changed or went meanwhile."""
         if not self.plan.clauses.depends_on_keys:
             return
+        if any(_is_gone(newest, drift, self.found[id]) for id, drift in self._drifts(newest)):
+            raise _conflict(newest, "rows with keys of this merge went meanwhile")
         if self.keys is None and not self.source.num_rows:
             raise _conflict(newest, "the keys of this merge are no longer here to be compared with what is new")
         for rows in self.strategy.ranges:
@@ -49,8 +56,18 @@ class Recheck:
             if new_key_hits(self.base, newest, keys, self.plan):
                 raise _conflict(newest, "rows that came or changed meanwhile have keys of this merge")
 
+    def _drifts(self, newest: Snapshot) -> Iterable[tuple[int, Drift]]:
+        return drifts(self.found, self.base.fragments, newest.fragments).items()
+
     def __reduce__(self) -> tuple[Any, ...]:
         return KeysStayedBehind, ()
+
+
+def _is_gone(newest: Snapshot, drift: Drift, offsets: Offsets) -> bool:
+    if drift.after is None:
+        return True
+    deleted = newest.deletion_vector(drift.after)
+    return deleted is not None and bool(deleted.bitmap & DeletionVector.of(offsets).bitmap)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""After a conflict a merge repeats only what is new: other fragments are not matched again, other files not rewritten."""
+"""After a conflict a merge repeats only what is new: fragments that stayed as they were are not matched again."""
 
 from __future__ import annotations
 
@@ -149,3 +149,17 @@ def test_what_was_written_in_vain_is_removed(tmp_path: Path, monkeypatch: pytest
         with pytest.raises(MemoryError):
             merge.execute(_rows([1, 11, 100], 1))
     _check(uri, dict.fromkeys(range(40), 0) | {100: 7})
+
+
+@pytest.mark.parametrize("condition", [None, "source.x > target.x + 100"])
+def test_a_row_that_was_found_has_to_be_there_still(tmp_path: Path, condition: str | None) -> None:
+    """They delete a row for whose sake we insert nothing: then there is nothing, and we insert."""
+    uri = _table(tmp_path)
+    mine = tw.dataset(uri)
+    tw.dataset(uri).delete("k = 11 or (k >= 30 and k < 40)")
+    merge = mine.merge_insert("k").when_not_matched_insert_all()
+    if condition is not None:
+        merge = merge.when_matched_update_all(condition)
+    result = merge.execute(_rows([1, 11, 33], 1))
+    assert (result["num_inserted_rows"], result["num_updated_rows"], result["num_attempts"]) == (2, 0, 2)
+    _check(uri, dict.fromkeys(range(30), 0) | {11: 1, 33: 1})

@@ -1,0 +1,22 @@
+"""How many requests this process has made to stores and data files: a number for people who analyse a plan."""
+
+from __future__ import annotations
+
+import threading
+
+__all__ = ["count_request", "requests_made"]
+
+_lock = threading.Lock()
+_made = 0
+
+
+def count_request() -> None:
+    """One more: an object was read, written, listed or removed, or rows of a data file were asked for."""
+    global _made
+    with _lock:
+        _made += 1
+
+
+def requests_made() -> int:
+    """How many there were so far."""
+    return _made
