@@ -1,28 +1,22 @@
 """Deletes and updates beside pylance: 1M rows of (int, float, text, 128-float vector) in 4 fragments.
 
-Every run works on a copy of its own (hard links, so it costs nothing), opened before the clock starts; runs of the two
-alternate, so that whatever else the machine does hits both. The promises, as ratios of medians: a delete of one row, a
-delete of 1 % and an update of 1 % of the rows are at least as fast as pylance's; an update of one float column in half
-of the rows is at least 10 times as fast, and writes at most 1.2 times the bytes of that column.
+The promises, as ratios of medians: a delete of one row, a delete of 1 % and an update of 1 % of the rows are at least
+as fast as pylance's; an update of one float column in half of the rows is at least 10 times as fast, and writes at most
+1.2 times the bytes of that column.
 """
 
 from __future__ import annotations
 
-import gc
-import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import lance
+from benchmarks._beside import run_beside
 from benchmarks.reads import ROWS, table
-
-import tablewright
 
 __all__ = ["run"]
 
@@ -50,52 +44,15 @@ WORKLOADS = (
 )
 
 
-def _copy(base: Path, place: Path) -> Path:
-    """A table that shares its files with the base, and can be changed without changing it."""
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(base, place, copy_function=os.link)
-    return place
-
-
-def _bytes(place: Path) -> int:
-    return sum(path.stat().st_size for path in (place / "data").iterdir())
-
-
-def _once(open_table: Callable[[Path], Any], base: Path, place: Path, workload: Workload) -> tuple[float, int, int]:
-    """Seconds, bytes of new data files and changed rows of one run."""
-    dataset = open_table(_copy(base, place))
-    before = _bytes(place)
-    gc.collect()
-    started = time.perf_counter()
-    changed = workload.change(dataset)
-    seconds = time.perf_counter() - started
-    (rows,) = changed.values()
-    return seconds, _bytes(place) - before, rows
-
-
 def _measure(base: Path, directory: Path, rows: int, workload: Workload) -> bool:
-    ours, theirs = [], []
-    for number in range(RUNS + 1):  # the first warms up
-        mine = _once(tablewright.dataset, base, directory / "ours", workload)
-        other = _once(lance.dataset, base, directory / "theirs", workload)
-        if mine[2] != other[2]:
-            raise AssertionError(f"{workload.name}: we changed {mine[2]} rows, pylance {other[2]}")
-        if number:
-            ours.append(mine)
-            theirs.append(other)
-    our_seconds, their_seconds = (median(run[0] for run in runs) for runs in (ours, theirs))
-    ratio = their_seconds / our_seconds
-    good = workload.ratio_min is None or ratio >= workload.ratio_min
-    line = (
-        f"   {workload.name:<24} ours {our_seconds * 1000:8.1f} ms   pylance {their_seconds * 1000:8.1f} ms   "
-        f"{ratio:6.2f}x{'  (no promise)' if workload.ratio_min is None else ''}"
-    )
+    beside = run_beside(base, directory, workload.change, RUNS)
+    good = workload.ratio_min is None or beside.ratio >= workload.ratio_min
+    line = beside.line(workload.name, workload.ratio_min)
     if workload.column_bytes is not None:
-        share = ours[0][1] / (rows * workload.column_bytes)
+        ours, theirs = beside.ours[0].nbytes, beside.theirs[0].nbytes
+        share = ours / (rows * workload.column_bytes)
         good = good and share <= COLUMN_BYTES_MAX
-        line += (
-            f"   wrote {ours[0][1] / 2**20:.1f} MiB, {share:.2f}x the column (pylance {theirs[0][1] / 2**20:.1f} MiB)"
-        )
+        line += f"   wrote {ours / 2**20:.1f} MiB, {share:.2f}x the column (pylance {theirs / 2**20:.1f} MiB)"
     print(f"{line}{'' if good else '  BROKEN'}", flush=True)
     return good
 

@@ -108,6 +108,10 @@ class _Scans:
     def because(self, why: str) -> Strategy:
         keys = "the source's keys" if self.source_rows is None else f"{self.source_rows} keys"
         name, how = "broadcast", f"{keys} go to every task"
+        if self.source_rows is None:
+            how += (
+                f" (more than {KEYS_PER_WORKER_MAX} would be shuffled by Spark, or go in turns of {KEYS_PER_PASS_MAX})"
+            )
         if self.shuffles:
             name, how = (
                 "shuffle",
