@@ -20,6 +20,7 @@ import tablewright as tw
 from tablewright.engine.spark.inputs import frame_of
 from tablewright.errors import CorruptTable
 from tablewright.operations.merge_insert import shuffle, strategy
+from tablewright.operations.merge_insert.pairs import Pairs
 
 COUNTS = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
 CLAUSES = [
@@ -187,7 +188,8 @@ def test_sorted_rows_in_batches_of_any_size() -> None:
 def _told(found: shuffle.KeyPlaces) -> Any:
     if found.duplicate is not None:
         return "duplicate"
-    return sorted(zip(found.addresses.tolist(), found.positions.tolist(), strict=True)), sorted(found.dropped.tolist())
+    (pairs,) = found.pairs.values() or [Pairs()]
+    return sorted(zip(pairs.offsets.tolist(), pairs.positions.tolist(), strict=True)), sorted(found.dropped.tolist())
 
 
 def _model(table: pa.Table, dedupe: str | None) -> Any:

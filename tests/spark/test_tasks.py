@@ -12,7 +12,7 @@ import pytest
 
 from tablewright.engine.base import Engine
 from tablewright.engine.local import LocalEngine
-from tablewright.engine.spark import jobs
+from tablewright.engine.spark import jobs, tasks
 from tablewright.engine.spark.engine import SparkEngine
 from tablewright.engine.spark.jobs import run_job
 from tablewright.engine.spark.tasks import CARRIED_BYTES_MAX, run_tasks
@@ -32,9 +32,9 @@ def test_both_are_engines(engine: Engine) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 33])
 def test_results_come_in_the_order_of_tasks(engine: Engine, count: int) -> None:
-    tasks = [(number, "x" * number) for number in range(count)]
-    assert engine.map(operator.itemgetter(0), tasks) == list(range(count))
-    assert list(engine.stream(operator.itemgetter(1), tasks)) == ["x" * number for number in range(count)]
+    letters = [(number, "x" * number) for number in range(count)]
+    assert engine.map(operator.itemgetter(0), letters) == list(range(count))
+    assert list(engine.stream(operator.itemgetter(1), letters)) == ["x" * number for number in range(count)]
 
 
 def test_our_errors_keep_type_and_facts(engine: Engine) -> None:
@@ -75,6 +75,24 @@ def test_large_letters_travel_alone(spark: Any) -> None:
     letters = [bytes([number]) * (CARRIED_BYTES_MAX // 4) for number in range(9)]
     answers = run_tasks(spark, lambda letter: (letter[0], len(letter)), letters)
     assert answers == [(number, CARRIED_BYTES_MAX // 4) for number in range(9)]
+
+
+def test_very_many_large_letters_travel_in_several_jobs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "JOB_BYTES_MAX", 2500)
+    letters = [bytes([number]) * 1000 for number in range(5)]
+    assert run_tasks(spark, operator.itemgetter(0), letters) == [0, 1, 2, 3, 4]
+
+    def fail_at_the_end(letter: bytes) -> int:
+        from tablewright.errors import InvalidRequest
+
+        if letter[0] == 4:
+            raise InvalidRequest("no")
+        return letter[0]
+
+    discarded: list[int] = []
+    with pytest.raises(InvalidRequest, match="no"):
+        run_tasks(spark, fail_at_the_end, letters, discard=discarded.extend)
+    assert sorted(discarded) == [0, 1, 2, 3]
 
 
 def test_tasks_run_in_other_processes(spark: Any) -> None:

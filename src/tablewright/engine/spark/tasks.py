@@ -4,7 +4,7 @@
    own.
 2. ``spark.range(0, n, 1, n)`` makes *n* partitions of one number each; ``mapInArrow`` turns a number into the result
    of that letter. Many or large letters travel as a column instead of in the function, since every task would
-   otherwise carry all of them.
+   otherwise carry all of them; very many large ones in several jobs.
 3. A worker answers ``(number, ok, pickled result)``. An error of ours is an answer too: it comes home with its type
    and facts, and Spark does not repeat what would fail again. Any other exception, or a worker that dies, is a failed
    Spark task: Spark repeats it as often as it is set to, then the job ends with the worker's traceback.
@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ R = TypeVar("R")
 
 ANSWER = "number long, ok boolean, result binary"
 CARRIED_BYTES_MAX = 1 << 20
+JOB_BYTES_MAX = 1 << 27
 TRACEBACK_CHARACTERS_MAX = 10_000
 
 
@@ -46,16 +47,39 @@ def run_tasks(
 
     If one fails with an error of ours, ``discard`` gets the results of the others.
     """
-    if not tasks:
-        return []
     code = dump(function, "task function")
-    frame, carried = post(spark, [dump(task, "task") for task in tasks])
-    job = frame.mapInArrow(_body(code, carried), ANSWER)
-    on_error = None if discard is None else lambda made: discard([pickle.loads(result) for result in made])
-    rows = answers(spark, job, describe=describe, show=show, on_error=on_error)
-    if len(rows) != len(tasks):
-        raise InternalError(f"{describe or 'Spark job'}: {len(tasks)} tasks gave {len(rows)} answers.")
-    return [pickle.loads(result) for _, _, result in rows]
+    results: list[R] = []
+    for letters in _jobs(dump(task, "task") for task in tasks):
+        frame, carried = post(spark, letters)
+        job = frame.mapInArrow(_body(code, carried), ANSWER)
+        try:
+            rows = answers(spark, job, describe=describe, show=show, on_error=_unpickling(discard))
+        except BaseException:
+            if discard is not None and results:
+                discard(results)
+            raise
+        if len(rows) != len(letters):
+            raise InternalError(f"{describe or 'Spark job'}: {len(letters)} tasks gave {len(rows)} answers.")
+        results += [pickle.loads(result) for _, _, result in rows]
+    return results
+
+
+def _jobs(letters: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Letters that travel together: they pass through the driver's JVM, which may have little memory."""
+    together: list[bytes] = []
+    size = 0
+    for letter in letters:
+        if together and size + len(letter) > JOB_BYTES_MAX:
+            yield together
+            together, size = [], 0
+        together.append(letter)
+        size += len(letter)
+    if together:
+        yield together
+
+
+def _unpickling(discard: Callable[[list[R]], None] | None) -> Callable[[list[bytes]], None] | None:
+    return None if discard is None else lambda made: discard([pickle.loads(result) for result in made])
 
 
 def post(spark: Any, letters: Sequence[bytes]) -> tuple[Any, Sequence[bytes]]:

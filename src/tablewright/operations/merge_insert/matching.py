@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from tablewright.data.system_columns import ADDRESS_BITS
 from tablewright.format.fragment import FragmentList
 from tablewright.indices import find_rows
 from tablewright.operations.merge_insert.distinct import ambiguous
 from tablewright.operations.merge_insert.keys import KeyTable, Positions
 from tablewright.operations.merge_insert.match import MatchTask
-from tablewright.operations.merge_insert.pairs import FragmentMatches, Pairs
+from tablewright.operations.merge_insert.pairs import FragmentMatches, Pairs, by_fragment
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.shared import SharedKeys, SharedSource, source_keys
 from tablewright.operations.merge_insert.shuffle import KeyPlaces, SourceKeysTask, TableKeysTask, source_tasks
@@ -27,8 +25,6 @@ from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["index_pairs", "known_matches", "match_tasks", "shuffle_tasks", "shuffled_pairs"]
 
-_OFFSET_MASK = np.uint64((1 << ADDRESS_BITS) - 1)
-
 
 def index_pairs(snapshot: Snapshot, plan: MergePlan, strategy: Strategy, source: KeptSource) -> dict[int, Pairs]:
     """The pairs in the indexed fragments, by fragment id, looked up in the index here."""
@@ -37,7 +33,7 @@ def index_pairs(snapshot: Snapshot, plan: MergePlan, strategy: Strategy, source:
     for start, stop in strategy.ranges if strategy.segments else ():
         (keys,) = source_keys(source, plan.key, (start, stop))
         positions, addresses = find_rows(snapshot, strategy.segments, _whole(keys))
-        for id, pairs in _by_fragment(positions + start, addresses):
+        for id, pairs in by_fragment(addresses, positions + start):
             if id in asked:
                 found.setdefault(id, []).append(pairs)
     return {id: Pairs.joined(parts) for id, parts in found.items()}
@@ -68,7 +64,7 @@ def shuffled_pairs(
         raise ambiguous(source, plan.key, *duplicate)
     found: dict[int, list[Pairs]] = {id: [] for id in strategy.scanned}
     for each in places:
-        for id, pairs in _by_fragment(each.positions, each.addresses):
+        for id, pairs in each.pairs.items():
             found[id].append(pairs)
     dropped = np.concatenate([np.zeros(0, np.int64), *(each.dropped for each in places)])
     return {id: Pairs.joined(parts) for id, parts in found.items()}, dropped
@@ -76,16 +72,6 @@ def shuffled_pairs(
 
 def _whole(keys: pa.ChunkedArray) -> pa.Array:
     return keys.chunk(0) if keys.num_chunks == 1 else keys.combine_chunks()
-
-
-def _by_fragment(positions: Positions, addresses: np.ndarray) -> Iterator[tuple[int, Pairs]]:
-    order = np.argsort(addresses, kind="stable")
-    positions, addresses = positions[order], addresses[order]
-    ids, begins = np.unique(addresses >> np.uint64(ADDRESS_BITS), return_index=True)
-    edges = [*begins.tolist(), len(addresses)]
-    for id, (begin, end) in zip(ids.tolist(), pairwise(edges), strict=True):
-        offsets = (addresses[begin:end] & _OFFSET_MASK).astype(np.uint32)
-        yield id, Pairs(offsets, positions[begin:end])
 
 
 def known_matches(plan: MergePlan, known: Mapping[int, Pairs]) -> list[FragmentMatches]:

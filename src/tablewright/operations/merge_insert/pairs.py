@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tablewright.data.system_columns import ADDRESS_BITS
 from tablewright.operations.merge_insert.keys import Positions
 
-__all__ = ["FragmentMatches", "Offsets", "Pairs", "no_offsets", "united"]
+__all__ = ["FragmentMatches", "Offsets", "Pairs", "by_fragment", "no_offsets", "united"]
 
 Offsets = npt.NDArray[np.uint32]
+_OFFSET_MASK = np.uint64((1 << ADDRESS_BITS) - 1)
 
 
 def no_offsets() -> Offsets:
@@ -34,6 +38,14 @@ class Pairs:
         """Some of them."""
         return Pairs(self.offsets[mask], self.positions[mask])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel light: source positions mostly fit 32 bits, and offsets are often a range."""
+        offsets: Any = self.offsets
+        if len(self) and int(offsets[-1]) - int(offsets[0]) + 1 == len(self):
+            offsets = range(int(offsets[0]), int(offsets[-1]) + 1)
+        small = len(self) and int(self.positions.max()) < 2**32
+        return _unpacked, (offsets, self.positions.astype(np.uint32) if small else self.positions)
+
     @staticmethod
     def joined(parts: Iterable[Pairs]) -> Pairs:
         """Several together, in the order of their offsets."""
@@ -46,6 +58,25 @@ class Pairs:
             order = np.argsort(offsets, kind="stable")
             offsets, positions = offsets[order], positions[order]
         return Pairs(offsets, positions)
+
+
+def _unpacked(offsets: Offsets | range, positions: npt.NDArray[Any]) -> Pairs:
+    if isinstance(offsets, range):
+        offsets = np.arange(offsets.start, offsets.stop, dtype=np.uint32)
+    return Pairs(offsets, positions.astype(np.int64, copy=False))
+
+
+def by_fragment(addresses: npt.NDArray[np.uint64], positions: Positions) -> Iterator[tuple[int, Pairs]]:
+    """Pairs of row addresses and source positions, in any order, by fragment id.
+
+    >>> [(id, pairs.offsets.tolist()) for id, pairs in by_fragment(np.array([1 << 32, 7, 3], np.uint64), np.arange(3))]
+    [(0, [3, 7]), (1, [0])]
+    """
+    order = np.argsort(addresses, kind="stable")
+    positions, addresses = positions[order], addresses[order]
+    ids, begins = np.unique(addresses >> np.uint64(ADDRESS_BITS), return_index=True)
+    for id, (begin, end) in zip(ids.tolist(), pairwise([*begins.tolist(), len(addresses)]), strict=True):
+        yield id, Pairs((addresses[begin:end] & _OFFSET_MASK).astype(np.uint32), positions[begin:end])
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -10,7 +10,7 @@ So a partition is matched as it streams by, and duplicates are found on the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from tablewright.data.system_columns import ADDRESS_BITS
 from tablewright.operations.merge_insert.key_columns import KeyColumns
 from tablewright.operations.merge_insert.keys import Positions
 from tablewright.operations.merge_insert.match import offsets_of
+from tablewright.operations.merge_insert.pairs import Pairs, by_fragment
 from tablewright.operations.merge_insert.shared import KeyRange, SharedSource, opened
 from tablewright.operations.scan import ScanTask
 from tablewright.operations.scan_context import TaskContext
@@ -44,7 +45,7 @@ __all__ = [
 SOURCE, TABLE = 0, 1
 _ROWS_PER_BATCH = 1 << 16
 _ROWS_PER_TASK = 1 << 20
-_ROWS_PER_PARTITION = 1 << 20
+_ROWS_PER_PARTITION = 1 << 18
 _VIEWS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
@@ -150,14 +151,13 @@ def _cells(array: pa.Array) -> pa.Array:
 # ------------------------------------------------------------------------------------------------------------ consuming
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class KeyPlaces:
-    """What was found in a partition: addresses of table rows, and the position of the source row that each meets.
+    """What was found in a partition: pairs by fragment id.
 
     ``dropped`` are source rows that others with the same key stand for; ``duplicate`` are two that nothing decides
     between.
     """
 
-    addresses: np.ndarray
-    positions: Positions
+    pairs: Mapping[int, Pairs]
     dropped: Positions
     duplicate: tuple[int, int] | None = None
 
@@ -168,7 +168,7 @@ class JoinKeys:
 
     >>> rows = {"k0": [1, 1, 1, 2, 3], "side": [0, 0, 1, 1, 0], "place": [8, 9, 70, 71, 5]}
     >>> found = JoinKeys(("k0",), "last")(iter([pa.record_batch(rows)]))
-    >>> found.addresses.tolist(), found.positions.tolist(), found.dropped.tolist()
+    >>> found.pairs[0].offsets.tolist(), found.pairs[0].positions.tolist(), found.dropped.tolist()
     ([70], [9], [8])
     """
 
@@ -181,9 +181,10 @@ class JoinKeys:
             found.append(rows.next(batch))
             if rows.duplicate is not None:
                 break
+        addresses = np.concatenate([addresses for addresses, _, _ in found]).view(np.uint64)
+        positions = np.concatenate([positions for _, positions, _ in found])
         return KeyPlaces(
-            addresses=np.concatenate([addresses for addresses, _, _ in found]).view(np.uint64),
-            positions=np.concatenate([positions for _, positions, _ in found]),
+            pairs=dict(by_fragment(addresses, positions)),
             dropped=np.concatenate([dropped for _, _, dropped in found]),
             duplicate=rows.duplicate,
         )
