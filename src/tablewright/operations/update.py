@@ -25,6 +25,7 @@ from tablewright.format.schema import Schema, check_file_version
 from tablewright.format.transaction import Transaction, Update, UpdateMode
 from tablewright.operations.delete import Hidden, with_hidden_rows
 from tablewright.operations.match import Matched, plan_match, read_fields
+from tablewright.operations.moved_rows import ROWS_PER_FILE_MAX, Moved
 from tablewright.operations.scan import ScanPlan
 from tablewright.operations.update_columns import ColumnsResult, ColumnsTask, run_columns_task
 from tablewright.operations.update_costs import (
@@ -35,7 +36,7 @@ from tablewright.operations.update_costs import (
     check_write_mode,
     decide,
 )
-from tablewright.operations.update_rows import ROWS_PER_FILE_MAX, RowsPart, RowsResult, RowsTask, run_rows_task
+from tablewright.operations.update_rows import RowsPart, RowsTask, run_rows_task
 from tablewright.operations.update_values import Assignments, compile_updates
 from tablewright.operations.write import WriteSettings
 from tablewright.snapshot.snapshot import Snapshot
@@ -185,7 +186,7 @@ def update_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[Co
     return (*columns_tasks(plan, found, decision), *rows_tasks(plan, found, decision))
 
 
-def run_update_task(task: ColumnsTask | RowsTask, world: World) -> ColumnsResult | RowsResult:
+def run_update_task(task: ColumnsTask | RowsTask, world: World) -> ColumnsResult | Moved:
     """Write the columns of a fragment, or the rows of several. If it fails, nothing stays behind."""
     return run_columns_task(task, world) if isinstance(task, ColumnsTask) else run_rows_task(task, world)
 
@@ -257,11 +258,11 @@ def row_groups(choices: Sequence[FragmentChoice]) -> Iterator[list[FragmentChoic
 
 # ---------------------------------------------------------------------------------------------------------- finish
 def finish_update(
-    plan: UpdatePlan, results: Sequence[ColumnsResult | RowsResult], uuid: uuid.UUID
+    plan: UpdatePlan, results: Sequence[ColumnsResult | Moved], uuid: uuid.UUID
 ) -> tuple[Transaction, AffectedRows]:
     """The transaction of what the tasks wrote, and the rows that it moves or changes."""
     columns = [result for result in results if isinstance(result, ColumnsResult)]
-    rows = [result for result in results if isinstance(result, RowsResult)]
+    rows = [result for result in results if isinstance(result, Moved)]
     hidden = [each for result in rows for each in result.hidden]
     patched = [plan.fragments.by_id(result.fragment_id).with_column_file(result.file) for result in columns]
     updated = [*patched, *with_hidden_rows(plan.fragments, hidden)]

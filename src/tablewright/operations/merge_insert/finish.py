@@ -16,8 +16,8 @@ from tablewright.format.transaction import Transaction, Update, UpdateMode
 from tablewright.operations.delete import Hidden, with_hidden_rows
 from tablewright.operations.merge_insert.columns import PatchResult
 from tablewright.operations.merge_insert.plan import MergePlan
-from tablewright.operations.merge_insert.rows import MovedResult
 from tablewright.operations.merge_insert.write import HiddenResult, InsertResult, WriteResult
+from tablewright.operations.moved_rows import Moved
 from tablewright.transaction.affected import AffectedRows
 
 __all__ = ["finish_merge"]
@@ -26,9 +26,9 @@ __all__ = ["finish_merge"]
 def finish_merge(plan: MergePlan, results: Sequence[WriteResult], uuid: uuid.UUID) -> tuple[Transaction, AffectedRows]:
     """The transaction, and the rows that it moves, changes or deletes."""
     patched = [each for each in results if isinstance(each, PatchResult)]
-    moved = [each for each in results if isinstance(each, MovedResult)]
+    moved = [each for each in results if isinstance(each, Moved)]
     inserted = [each for each in results if isinstance(each, InsertResult)]
-    hidden = [row for each in results if isinstance(each, MovedResult | HiddenResult) for row in each.hidden]
+    hidden = [row for each in results if isinstance(each, Moved | HiddenResult) for row in each.hidden]
     updated = [*(_patched(plan, each) for each in patched), *with_hidden_rows(plan.fragments, hidden)]
     operation = Update(
         removed_fragment_ids=tuple(sorted(each.fragment_id for each in hidden if each.deletion is None)),
@@ -43,7 +43,7 @@ def finish_merge(plan: MergePlan, results: Sequence[WriteResult], uuid: uuid.UUI
     return transaction, AffectedRows(_touched(patched, hidden), plan.reads)
 
 
-def _fragments(results: Sequence[MovedResult | InsertResult]) -> Iterator[Fragment]:
+def _fragments(results: Sequence[Moved | InsertResult]) -> Iterator[Fragment]:
     return (fragment for each in results for fragment in each.fragments)
 
 

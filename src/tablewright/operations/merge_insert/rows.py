@@ -7,38 +7,33 @@ rows, and of no others, are read. On tables with stable row ids the new fragment
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import FrozenBitMap
 
-from tablewright.data.prefetch import prefetch, spread
+from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, no_columns
-from tablewright.data.write import WriteOptions, write_fragments
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import Fragment
 from tablewright.format.manifest import BasePath
-from tablewright.format.naming import data_path
-from tablewright.format.roaring import encode_bitmap
-from tablewright.operations.delete import Hidden, hide_rows
-from tablewright.operations.leftovers import removed_on_failure
 from tablewright.operations.merge_insert.fit import FittedSchema
 from tablewright.operations.merge_insert.keys import Positions
 from tablewright.operations.merge_insert.pairs import Offsets, Pairs
 from tablewright.operations.merge_insert.shared import SharedSource, opened
 from tablewright.operations.merge_insert.source import KeptSource
 from tablewright.operations.merge_insert.values import merged_rows
+from tablewright.operations.moved_rows import Moved, Origin, move_rows
 from tablewright.operations.scan_columns import select_columns
 from tablewright.operations.scan_context import TaskContext
 from tablewright.operations.scan_fragment import FragmentScan, ReadPlan
 from tablewright.operations.scan_run import fragment_scans
-from tablewright.operations.update_rows import ROWS_PER_FILE_MAX, moved_ids, with_row_ids
 from tablewright.storage.base import Location
 from tablewright.world import World
 
-__all__ = ["MovedPart", "MovedResult", "MovedTask", "bitmap_of", "run_moved_task"]
+__all__ = ["MovedPart", "MovedTask", "bitmap_of", "run_moved_task"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,57 +59,18 @@ class MovedTask:
     parts: tuple[MovedPart, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MovedResult:
-    """The rows that are hidden where they were, and the new fragments (without ids yet) that hold them now."""
-
-    hidden: tuple[Hidden, ...]
-    fragments: tuple[Fragment, ...]
-    rows_read: int
-    bytes_read: int
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """All files that were written."""
-        return (*_data_paths(self.fragments), *(path for each in self.hidden for path in each.paths))
-
-    @property
-    def bytes_written(self) -> int:
-        """The size of the new data files."""
-        return sum(file.file_size_bytes for fragment in self.fragments for file in fragment.files)
-
-
 def bitmap_of(*offsets: Offsets) -> FrozenBitMap:
     """The set of some offsets."""
     return DeletionVector.of(np.concatenate(offsets)).bitmap
 
 
-def _data_paths(fragments: Sequence[Fragment]) -> list[str]:
-    return [data_path(file.path) for fragment in fragments for file in fragment.files]
-
-
-def run_moved_task(task: MovedTask, world: World) -> MovedResult:
+def run_moved_task(task: MovedTask, world: World) -> Moved:
     """Write the rows, and hide the old ones. If it fails, nothing stays behind."""
     context = TaskContext(world, task.base_paths)
     mover = _Mover(task, context, opened(task.source, world))
-    options = WriteOptions(max_rows_per_file=ROWS_PER_FILE_MAX, data_storage_version=task.file_version)
-    with removed_on_failure(world) as leftovers:
-        fragments = write_fragments(world, task.fitted.table, mover.batches(), options)
-        leftovers.add(_data_paths(fragments))
-
-        def hide(part: MovedPart) -> Hidden:
-            gone = encode_bitmap(bitmap_of(part.pairs.offsets, part.deleted))
-            hidden = hide_rows(context, world, task.version, part.fragment, gone)
-            leftovers.add(hidden.paths)
-            return hidden
-
-        moved = [(part.fragment, bitmap_of(part.pairs.offsets)) for part in task.parts]
-        return MovedResult(
-            hidden=tuple(spread(hide, task.parts)),
-            fragments=with_row_ids(fragments, moved_ids(context, moved)),
-            rows_read=mover.rows_read,
-            bytes_read=mover.bytes_read,
-        )
+    origins = [Origin(part.fragment, bitmap_of(part.pairs.offsets), bitmap_of(part.deleted)) for part in task.parts]
+    table, version = task.fitted.table, task.version
+    return move_rows(context, world, table, mover, origins, version=version, file_version=task.file_version)
 
 
 class _Mover:

@@ -25,17 +25,16 @@ from tablewright.operations.merge_insert.pairs import Offsets, no_offsets
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.rows import (
     MovedPart,
-    MovedResult,
     MovedTask,
     bitmap_of,
     run_moved_task,
 )
 from tablewright.operations.merge_insert.shared import SharedSource, opened
 from tablewright.operations.merge_insert.source import KeptSource
+from tablewright.operations.moved_rows import ROWS_PER_FILE_MAX, Moved
 from tablewright.operations.scan_context import TaskContext
 from tablewright.operations.update import row_groups
 from tablewright.operations.update_costs import REWRITE_COLUMNS, REWRITE_ROWS
-from tablewright.operations.update_rows import ROWS_PER_FILE_MAX
 from tablewright.storage.base import Location
 from tablewright.world import World
 
@@ -110,7 +109,7 @@ class HiddenResult:
 
 
 WriteTask: TypeAlias = MovedTask | PatchTask | InsertTask | HideTask
-WriteResult: TypeAlias = MovedResult | PatchResult | InsertResult | HiddenResult
+WriteResult: TypeAlias = Moved | PatchResult | InsertResult | HiddenResult
 
 
 def run_write_task(task: WriteTask, world: World) -> WriteResult:

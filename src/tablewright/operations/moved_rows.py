@@ -1,0 +1,143 @@
+"""Rows that move: written anew to new fragments, and hidden behind deletion files where they were (fact sheet §7.1).
+
+On tables with stable row ids the new fragments bring the ids of their rows, in the order written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import FrozenBitMap
+
+from tablewright.data.prefetch import spread
+from tablewright.data.write import WriteOptions, write_fragments
+from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.fragment import Fragment
+from tablewright.format.naming import data_path
+from tablewright.format.roaring import encode_bitmap
+from tablewright.format.row_ids import RowIdSequence, encode_row_ids
+from tablewright.format.schema import Schema
+from tablewright.operations.delete import Hidden, hide_rows
+from tablewright.operations.leftovers import removed_on_failure
+from tablewright.operations.scan_context import TaskContext
+from tablewright.world import World
+
+__all__ = ["ROWS_PER_FILE_MAX", "Moved", "NewRows", "Origin", "as_offsets", "move_rows"]
+
+ROWS_PER_FILE_MAX = 1024 * 1024
+_SEQUENCES_JOINED_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A fragment whose rows ``moved`` are written anew; along with them, those in ``hidden`` are hidden."""
+
+    fragment: Fragment
+    moved: FrozenBitMap
+    hidden: FrozenBitMap
+
+
+class NewRows(Protocol):
+    """The rows as they are written, in the order of their origins' addresses, and what was read for them."""
+
+    @property
+    def rows_read(self) -> int: ...
+
+    @property
+    def bytes_read(self) -> int: ...
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """The rows that are hidden where they were, and the new fragments (without ids yet) that hold them now."""
+
+    hidden: tuple[Hidden, ...]
+    fragments: tuple[Fragment, ...]
+    rows_read: int
+    bytes_read: int
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All files that were written."""
+        return (*_data_paths(self.fragments), *(path for each in self.hidden for path in each.paths))
+
+    @property
+    def bytes_written(self) -> int:
+        """The size of the new data files."""
+        return sum(file.file_size_bytes for fragment in self.fragments for file in fragment.files)
+
+
+def move_rows(
+    context: TaskContext,
+    world: World,
+    table: Schema,
+    rows: NewRows,
+    origins: Sequence[Origin],
+    *,
+    version: int,
+    file_version: str,
+) -> Moved:
+    """Write the rows, and hide the old ones. If it fails, nothing stays behind."""
+    options = WriteOptions(max_rows_per_file=ROWS_PER_FILE_MAX, data_storage_version=file_version)
+    with removed_on_failure(world) as leftovers:
+        fragments = write_fragments(world, table, rows.batches(), options)
+        leftovers.add(_data_paths(fragments))
+
+        def hide(origin: Origin) -> Hidden:
+            hidden = hide_rows(context, world, version, origin.fragment, encode_bitmap(origin.moved | origin.hidden))
+            leftovers.add(hidden.paths)
+            return hidden
+
+        return Moved(
+            hidden=tuple(spread(hide, origins)),
+            fragments=_with_row_ids(fragments, _moved_ids(context, origins)),
+            rows_read=rows.rows_read,
+            bytes_read=rows.bytes_read,
+        )
+
+
+def _data_paths(fragments: Sequence[Fragment]) -> list[str]:
+    return [data_path(file.path) for fragment in fragments for file in fragment.files]
+
+
+def as_offsets(rows: FrozenBitMap) -> npt.NDArray[np.int64]:
+    """A set of offsets as an array, ascending."""
+    return DeletionVector(rows).to_numpy().astype(np.int64)
+
+
+def _moved_ids(context: TaskContext, origins: Sequence[Origin]) -> RowIdSequence | None:
+    """The stable row ids of the rows in the order in which they were written; ``None`` if the table has none."""
+    known = [
+        ids.select(as_offsets(origin.moved))
+        for origin in origins
+        if (ids := context.row_ids(origin.fragment)) is not None
+    ]
+    if not known:
+        return None
+    if len(known) == 1:
+        return known[0]
+    together = RowIdSequence.from_values(np.concatenate([ids.to_numpy() for ids in known]))
+    if len(known) > _SEQUENCES_JOINED_MAX:  # so many segments are never shorter than one of them all
+        return together
+    return min(together, reduce(RowIdSequence.concat, known), key=lambda ids: len(encode_row_ids(ids)))
+
+
+def _with_row_ids(fragments: Sequence[Fragment], ids: RowIdSequence | None) -> tuple[Fragment, ...]:
+    """Each new fragment with the ids of its own rows."""
+    if ids is None:
+        return tuple(fragments)
+    carrying, begin = [], 0
+    for fragment in fragments:
+        end = begin + fragment.physical_rows
+        carrying.append(replace(fragment, row_ids=encode_row_ids(ids.slice(begin, end))))
+        begin = end
+    return tuple(carrying)
