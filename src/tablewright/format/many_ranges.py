@@ -6,7 +6,7 @@ columns, as one segment. It encodes to the ranges that it was read from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,27 +59,39 @@ class ManyRanges:
     def bounds(self) -> tuple[int, int] | None:
         """The lowest and the highest number, both included."""
         firsts, lasts = self.intervals()
-        return (int(firsts[0]), int(lasts.max())) if len(firsts) else None
+        return (int(firsts.min()), int(lasts.max())) if len(firsts) else None
+
+    @property
+    def num_runs_max(self) -> int:
+        """How many runs of consecutive numbers there are at most."""
+        return len(self.starts) // 8
+
+    def intervals(self) -> tuple[Numbers, Numbers]:
+        """First and last numbers (both included) of the ranges that are not empty, in their order."""
+        starts, ends = self._bounds()
+        full = starts < ends
+        return starts[full], ends[full] - np.uint64(1)
+
+    def finder(self) -> Callable[[Numbers], Offsets]:
+        """What :meth:`positions` needs to know, prepared once for many calls."""
+        firsts, lasts = self.intervals()
+        sizes = (lasts - firsts).astype(np.int64) + 1
+        order = np.argsort(firsts, kind="stable")
+        before = (np.cumsum(sizes) - sizes)[order]
+        firsts, lasts = firsts[order], lasts[order]
+
+        def positions(numbers: Numbers) -> Offsets:
+            if not len(firsts):
+                return np.full(len(numbers), -1, np.int64)
+            place = np.maximum(np.searchsorted(firsts, numbers, side="right") - 1, 0)
+            inside = (numbers >= firsts[place]) & (numbers <= lasts[place])
+            return np.where(inside, before[place] + (numbers - firsts[place]).astype(np.int64), -1)
+
+        return positions
 
     def positions(self, numbers: Numbers) -> Offsets:
         """Where each number stands in the segment; -1 where it does not."""
-        starts, ends = self._bounds()
-        if not len(starts):
-            return np.full(len(numbers), -1, np.int64)
-        sizes = (ends - starts).astype(np.int64)
-        before = np.cumsum(sizes) - sizes
-        order = np.lexsort((ends, starts))  # of ranges that start together, all but the last are empty
-        place = order[np.maximum(np.searchsorted(starts[order], numbers, side="right") - 1, 0)]
-        inside = (numbers >= starts[place]) & (numbers < ends[place])
-        return np.where(inside, before[place] + (numbers - starts[place]).astype(np.int64), -1)
-
-    def intervals(self) -> tuple[Numbers, Numbers]:
-        """Ascending intervals that hold the same numbers, as first and last numbers (both included)."""
-        starts, ends = self._bounds()
-        full = starts < ends
-        starts, ends = starts[full], ends[full]
-        order = np.argsort(starts, kind="stable")
-        return starts[order], ends[order] - np.uint64(1)
+        return self.finder()(numbers)
 
 
 def many_ranges(data: bytes) -> ManyRanges | None:

@@ -4,8 +4,9 @@ The ids are a sequence of segments (``segments.py``), one id per physical row, d
 in a sequence. Fragments just written hold one range; updates and compaction cut, join and pick:
 
 1. *join* puts segments one after the other and melts two ranges that meet, as Lance does;
-2. *slice* and *select* work segment by segment, so what was a range and lost nothing stays one;
-3. *positions* asks each segment, or sorts all ids once if there are many segments.
+2. *slice* keeps whole segments as they are; *select* and *without* look at runs of consecutive ids, so that ranges are
+   never spread out, and what comes of it takes as few bytes as possible (``segment_choice.py``);
+3. *positions* asks each segment, or all runs at once if there are many segments.
 
 Bytes from a table may claim anything. :func:`decode_row_ids` raises :class:`CorruptTable` for broken segments,
 duplicates, and more ids than a fragment can have rows; with the fragment's row count it checks that too, before any
@@ -14,7 +15,7 @@ array of that size is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +26,9 @@ from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.many_ranges import ManyRanges, many_ranges
 from tablewright.format.proto import rows_pb2
 from tablewright.format.row_versions import VersionSequence, decode_versions, encode_versions
+from tablewright.format.segment_choice import segments_of, segments_of_runs
 from tablewright.format.segment_codec import segment_from_proto, segments_to_proto
-from tablewright.format.segments import Array, Numbers, Offsets, Range, Segment, segment_of
+from tablewright.format.segments import Array, Numbers, Offsets, Range, Segment
 from tablewright.format.wire import decode_message, encode_message
 
 __all__ = [
@@ -60,9 +62,8 @@ class RowIdSequence:
 
     @classmethod
     def from_values(cls, values: npt.ArrayLike) -> RowIdSequence:
-        """One segment for these ids, in the shape that Lance would choose. An id that comes twice is InvalidRequest."""
-        numbers = _numbers(values)
-        sequence = cls((segment_of(numbers),)) if len(numbers) else cls()
+        """These ids in as few bytes as possible. An id that comes twice is InvalidRequest."""
+        sequence = cls(segments_of(_numbers(values)))
         if _has_duplicates(sequence.segments):
             raise InvalidRequest("A row id comes twice: row ids are unique within a fragment.")
         return sequence
@@ -96,49 +97,71 @@ class RowIdSequence:
 
     def slice(self, start: int, stop: int) -> RowIdSequence:
         """The ids of the rows from ``start`` up to ``stop`` (exclusive, and at most the end)."""
-        parts: list[RowIdSequence] = []
+        cut = RowIdSequence()
         begin = 0
         for segment in self.segments:
             end = begin + segment.count
             low, high = max(start, begin) - begin, min(stop, end) - begin
             if low < high:
-                parts.append(_part(segment, low, high))
+                cut = cut.concat(_part(segment, low, high))
             begin = end
-        return _joined(parts)
+        return cut
 
     def select(self, rows: npt.NDArray[Any]) -> RowIdSequence:
         """The ids at the offsets ``rows``, in that order; or where the mask ``rows`` (one bool per row) is true."""
         if rows.dtype == np.bool_:
             if len(rows) != len(self):
                 raise InvalidRequest(f"A mask of {len(rows)} rows does not fit {len(self)} row ids.")
-            return self._select_ascending(np.flatnonzero(rows))
+            return self._select(np.flatnonzero(rows))
         offsets = rows.astype(np.int64)
+        self._check_within(offsets)
+        return self._select(offsets)
+
+    def without(self, offsets: npt.NDArray[Any]) -> RowIdSequence:
+        """The ids of all rows but those at ``offsets``, which may come in any order.
+
+        >>> RowIdSequence.from_range(0, 10**9).without(np.array([5])).segments
+        (RangeWithHoles(start=0, end=1000000000, holes=NumberArray(width=16, base=5, data=b'\\x00\\x00')),)
+        """
+        gone = np.unique(offsets.astype(np.int64))
+        self._check_within(gone)
+        if not len(gone):
+            return self
+        firsts, lasts, begins = self.runs()
+        ends = begins + (lasts - firsts).astype(np.int64) + 1
+        starts, stops = np.sort(np.concatenate([begins, gone + 1])), np.sort(np.concatenate([ends, gone]))
+        full = starts < stops
+        starts, stops = starts[full], stops[full]
+        run = np.searchsorted(begins, starts, side="right") - 1
+        low = firsts[run] + (starts - begins[run]).astype(np.uint64)
+        return RowIdSequence(segments_of_runs(low, low + (stops - starts - 1).astype(np.uint64)))
+
+    def _check_within(self, offsets: Offsets) -> None:
         if len(offsets) and not (int(offsets.min()) >= 0 and int(offsets.max()) < len(self)):
             raise InvalidRequest(f"A row offset lies outside 0..{len(self)}.")
-        if np.all(offsets[1:] > offsets[:-1]):
-            return self._select_ascending(offsets)
-        return RowIdSequence.from_values(self.to_numpy()[offsets])
 
-    def _select_ascending(self, offsets: Offsets) -> RowIdSequence:
-        ends = np.cumsum([segment.count for segment in self.segments], dtype=np.int64)
-        cuts = np.searchsorted(offsets, ends)
-        parts: list[RowIdSequence] = []
-        begin = low = 0
-        for segment, end, high in zip(self.segments, ends.tolist(), cuts.tolist(), strict=True):
-            picked = offsets[low:high] - begin
-            if len(picked) and int(picked[-1]) - int(picked[0]) + 1 == len(picked):
-                parts.append(_part(segment, int(picked[0]), int(picked[-1]) + 1))
-            elif len(picked):
-                parts.append(RowIdSequence((segment_of(segment.values()[picked]),)))
-            begin, low = end, high
-        return _joined(parts)
+    def _select(self, offsets: Offsets) -> RowIdSequence:
+        if len(offsets) and int(offsets[-1]) - int(offsets[0]) + 1 == len(offsets) and np.all(np.diff(offsets) == 1):
+            return self.slice(int(offsets[0]), int(offsets[-1]) + 1)
+        firsts, _, begins = self.runs()
+        run = np.searchsorted(begins, offsets, side="right") - 1
+        return RowIdSequence.from_values(firsts[run] + (offsets - begins[run]).astype(np.uint64))
+
+    def runs(self) -> tuple[Numbers, Numbers, Offsets]:
+        """Runs of consecutive ids: first id, last id (included), and offset of the first."""
+        parts = [segment.intervals() for segment in self.segments]
+        none = np.zeros(0, np.uint64)
+        firsts = np.concatenate([none, *(first for first, _ in parts)])
+        lasts = np.concatenate([none, *(last for _, last in parts)])
+        sizes = (lasts - firsts).astype(np.int64) + 1
+        return firsts, lasts, np.cumsum(sizes) - sizes
 
     # --------------------------------------------------------------------------------------------------- questions
     def position_of(self, ids: npt.ArrayLike) -> Offsets:
         """The row offset of each id; -1 for those that are not here."""
         numbers = _numbers(ids)
         if len(self.segments) > _SEGMENTS_TO_ASK_EACH:
-            return segment_of(self.to_numpy()).positions(numbers)
+            return self._position_by_runs(numbers)
         found = np.full(len(numbers), -1, np.int64)
         begin = 0
         for segment in self.segments:
@@ -146,6 +169,15 @@ class RowIdSequence:
             found = np.where(positions >= 0, positions + begin, found)
             begin += segment.count
         return found
+
+    def _position_by_runs(self, numbers: Numbers) -> Offsets:
+        firsts, lasts, begins = self.runs()
+        if not len(firsts):
+            return np.full(len(numbers), -1, np.int64)
+        order = np.argsort(firsts, kind="stable")
+        run = order[np.maximum(np.searchsorted(firsts[order], numbers, side="right") - 1, 0)]
+        inside = (numbers >= firsts[run]) & (numbers <= lasts[run])
+        return np.where(inside, begins[run] + (numbers - firsts[run]).astype(np.int64), -1)
 
     def mask_of(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """One bool per row: whether its id is among ``ids``."""
@@ -173,32 +205,28 @@ def _numbers(values: npt.ArrayLike) -> Numbers:
 
 
 def _part(segment: Segment, low: int, high: int) -> RowIdSequence:
+    """The numbers at some positions of a segment, without those around them."""
     if isinstance(segment, Range):
         return RowIdSequence((Range(segment.start + low, segment.start + high),))
     if (low, high) == (0, segment.count):
         return RowIdSequence((segment,))
-    return RowIdSequence((segment_of(segment.values()[low:high]),))
-
-
-def _joined(parts: Iterable[RowIdSequence]) -> RowIdSequence:
-    segments: list[Segment] = []
-    for part in parts:
-        first = part.segments[0]
-        last = segments[-1] if segments else None
-        if isinstance(last, Range) and isinstance(first, Range) and last.end == first.start:
-            segments[-1] = Range(last.start, first.end)
-        else:
-            segments.append(first)
-    return RowIdSequence(tuple(segments))
+    firsts, lasts = segment.intervals()
+    ends = np.cumsum((lasts - firsts).astype(np.int64) + 1)
+    first, last = np.searchsorted(ends, [low, high - 1], side="right").tolist()
+    starts, stops = firsts[first : last + 1].copy(), lasts[first : last + 1].copy()
+    begin = int(ends[first]) - (int(lasts[first]) - int(firsts[first]) + 1)
+    starts[0] += np.uint64(low - begin)
+    stops[-1] -= np.uint64(int(ends[last]) - high)
+    return RowIdSequence(segments_of_runs(starts, stops))
 
 
 def _has_duplicates(segments: Sequence[Segment]) -> bool:
-    """Whether a number comes twice. All is put into intervals, which are never more than the stored bytes say."""
+    """Whether a number comes twice. All is put into runs, which are never more than the stored bytes say."""
     if not segments or (len(segments) == 1 and not isinstance(segments[0], Array | ManyRanges)):
         return False  # all other shapes ascend
-    intervals = [segment.intervals() for segment in segments]
-    firsts = np.concatenate([first for first, _ in intervals])
-    lasts = np.concatenate([last for _, last in intervals])
+    runs = [segment.intervals() for segment in segments]
+    firsts = np.concatenate([first for first, _ in runs])
+    lasts = np.concatenate([last for _, last in runs])
     if np.all(firsts[1:] > lasts[:-1]):
         return False
     order = np.argsort(firsts, kind="stable")

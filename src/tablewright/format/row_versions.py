@@ -3,8 +3,9 @@
 A run is as long as its span has numbers; the numbers themselves mean nothing. Scattered updates make a run of nearly
 every row, so runs are columns here (how many rows, which version), and both directions work on all of them at once:
 
-- *encode*: runs are coalesced, and a span is the range of row offsets that the run covers. All runs are laid out in
-  one buffer: the sizes of all parts first, then every part at its place.
+- *encode*: runs are coalesced, and a span is the range of row offsets that the run covers. Where runs are many, every
+  span begins at 0, as Lance writes it after a compaction: that saves up to 8 bytes each. All runs are laid out in one
+  buffer: the sizes of all parts first, then every part at its place.
 - *decode*: the columnar scanner of ``wire.py`` reads run, span and range in three steps. Only spans of other shapes
   (Lance writes them after a compaction) are looked at one by one.
 
@@ -30,6 +31,10 @@ from tablewright.format.wire import as_buffer, decode_message, scan
 __all__ = ["VersionSequence", "decode_versions", "encode_versions"]
 
 _ROWS_MAX = 2**32
+_RUNS_BY_OFFSET_MAX = 64
+_ONE_BYTE = 0x80
+_MANY_BYTES = 1024
+_SHORT_RUN = bytes.fromhex("0a080a040a0210001000")  # a run of 0 rows of version 0
 _SPAN, _VERSION = 1, 2  # fields of a run
 _RANGE, _START, _END = 1, 1, 2  # of a segment, and of a range in it
 
@@ -87,6 +92,10 @@ class VersionSequence:
         """One version per row."""
         return np.repeat(self.versions, self.counts)
 
+    def at(self, offsets: npt.NDArray[Any]) -> Numbers:
+        """The version of each row at ``offsets``, which lie within the sequence, in that order."""
+        return self.versions[np.searchsorted(np.cumsum(self.counts), offsets, side="right")]
+
     def concat(self, other: VersionSequence) -> VersionSequence:
         """The rows of this sequence and then the others."""
         counts = np.concatenate([self.counts, other.counts])
@@ -94,7 +103,7 @@ class VersionSequence:
 
     def select(self, rows: npt.NDArray[Any]) -> VersionSequence:
         """The versions at the offsets ``rows``, in that order; or where the mask ``rows`` is true."""
-        return VersionSequence.from_values(self.to_numpy()[rows])
+        return VersionSequence.from_values(self.at(np.flatnonzero(rows) if rows.dtype == np.bool_ else rows))
 
     def patched(self, offsets: npt.NDArray[Any] | BitMap | FrozenBitMap, version: int) -> VersionSequence:
         """The same rows, those at ``offsets`` (an array or a bitmap) with another version."""
@@ -125,9 +134,14 @@ def encode_versions(sequence: VersionSequence) -> bytes:
     """
     if sequence._stored is not None:
         return sequence._stored
-    ends = np.cumsum(sequence.counts).astype(np.uint64)
-    starts = ends - sequence.counts.astype(np.uint64)
-    versions = sequence.versions
+    counts, versions = sequence.counts.astype(np.uint64), sequence.versions
+    if len(counts) <= _RUNS_BY_OFFSET_MAX:
+        ends = np.cumsum(counts)
+    elif int(counts.max()) < _ONE_BYTE and 0 < int(versions.min()) <= int(versions.max()) < _ONE_BYTE:
+        return _short_runs(counts, versions)
+    else:
+        ends = counts
+    starts = ends - counts
     parts = [_sizes(starts, optional=True), _sizes(ends), _sizes(versions, optional=True)]
     within_range = parts[0] + parts[1]
     within_span = within_range + 2  # tag and length of the range; all lengths here fit one byte
@@ -141,6 +155,14 @@ def encode_versions(sequence: VersionSequence) -> bytes:
     for tag, values, size in ((0x08, starts, parts[0]), (0x10, ends, parts[1]), (0x10, versions, parts[2])):
         _put(out, at, tag, values, size)
         at = at + size
+    return out.tobytes()
+
+
+def _short_runs(counts: Numbers, versions: Numbers) -> bytes:
+    """Runs that begin at 0, all numbers in one byte: each takes ten bytes, of which two differ."""
+    out = np.empty((len(counts), len(_SHORT_RUN)), np.uint8)
+    out[:] = np.frombuffer(_SHORT_RUN, np.uint8)
+    out[:, 7], out[:, 9] = counts, versions
     return out.tobytes()
 
 
@@ -165,21 +187,73 @@ def _put(out: npt.NDArray[np.uint8], at: Offsets, tag: int, values: Numbers, siz
 # -------------------------------------------------------------------------------------------------------------- decode
 def decode_versions(data: bytes, path: str, expected_rows: int | None = None) -> VersionSequence:
     """The sequence in ``data``; :class:`CorruptTable` for anything else, or for another count than expected."""
-    shell = decode_message(rows_pb2.VersionSequenceShell, data, path, "the row versions")
-    messages: list[bytes] = list(shell.runs)
+    found = _decode_many(data)
     try:
-        counts, versions = _decode_runs(messages, path)
+        counts, versions = _decode_runs(data, path) if found is None else found
     except ValueError as error:
         raise CorruptTable(path, (f"row versions: {error}",)) from error
-    rows = sum(counts)
+    rows = int(counts.sum()) if isinstance(counts, np.ndarray) else sum(counts)
     if rows > _ROWS_MAX if expected_rows is None else rows != expected_rows:
         limit = f"at most {_ROWS_MAX}" if expected_rows is None else str(expected_rows)
         raise CorruptTable(path, (f"there are {rows} row versions for {limit} rows",))
     return VersionSequence(np.array(counts, np.int64).tobytes(), versions.tobytes(), bytes(data))
 
 
-def _decode_runs(messages: list[bytes], path: str) -> tuple[list[int], Numbers]:
+def _decode_many(data: bytes) -> tuple[Offsets, Numbers] | None:
+    """Very many runs of the usual layout, read where they lie; ``None`` if they are few, or if something else is there.
+
+    Every place where three tags and lengths stand as a run has them may be the begin of one. It is, if each of these
+    places is where the one before ends.
+    """
+    if len(data) < _MANY_BYTES:
+        return None
+    short = _decode_short(data)
+    if short is not None:
+        return short
+    buffer, _, ends = as_buffer([data])
+    end = int(ends[0])
+    head = buffer[: end - 5]
+    begins = np.flatnonzero(
+        (head == 0x0A)
+        & (buffer[2 : end - 3] == 0x0A)
+        & (buffer[4 : end - 1] == 0x0A)
+        & (buffer[1 : end - 4] < _ONE_BYTE)
+        & (buffer[3 : end - 2] == buffer[5:end] + np.uint8(2))
+    )
+    if not len(begins) or begins[0] != 0:
+        return None
+    run_ends = begins + 2 + buffer[begins + 1]
+    range_begins, range_ends = begins + 6, begins + 6 + buffer[begins + 5]
+    if not np.array_equal(np.append(begins[1:], end), run_ends) or np.any(range_ends > run_ends):
+        return None
+    ranges = scan(buffer, range_begins, range_ends, numbers=(_START, _END))
+    rest = scan(buffer, range_ends, run_ends, numbers=(_VERSION,), spans=(_SPAN,))
+    start, stop = ranges.numbers[_START], ranges.numbers[_END]
+    if ranges.bad.any() or rest.bad.any() or len(rest.spans[_SPAN].rows) or np.any(stop < start):
+        return None
+    counts = stop - start
+    if int(counts.max()) > _ROWS_MAX:
+        return None
+    return counts.astype(np.int64), rest.numbers[_VERSION]
+
+
+def _decode_short(data: bytes) -> tuple[Offsets, Numbers] | None:
+    """What :func:`_short_runs` wrote; ``None`` for anything else."""
+    if len(data) % len(_SHORT_RUN):
+        return None
+    rows = np.frombuffer(data, np.uint8).reshape(-1, len(_SHORT_RUN))
+    usual = np.frombuffer(_SHORT_RUN, np.uint8)
+    counts, versions = rows[:, 7], rows[:, 9]
+    if int(counts.max()) >= _ONE_BYTE or int(versions.max()) >= _ONE_BYTE:
+        return None
+    if not all(bool(np.all(rows[:, place] == usual[place])) for place in (0, 1, 2, 3, 4, 5, 6, 8)):
+        return None
+    return counts.astype(np.int64), versions.astype(np.uint64)
+
+
+def _decode_runs(data: bytes, path: str) -> tuple[list[int], Numbers]:
     """The number of rows (as Python numbers: hostile bytes may say 2**64) and the version of each run."""
+    messages: list[bytes] = list(decode_message(rows_pb2.VersionSequenceShell, data, path, "the row versions").runs)
     buffer, begins, ends = as_buffer(messages)
     runs = scan(buffer, begins, ends, numbers=(_VERSION,), spans=(_SPAN,))
     if runs.bad.any():

@@ -2,21 +2,17 @@
 
 A segment keeps its stored form (two bounds, or bytes) and answers questions by array arithmetic on it; values are made
 only on demand. So a range costs the same whatever it spans, equality is equality of bytes, and what was decoded encodes
-to the same bytes again. All ``end`` bounds are exclusive. In a bitmap the least significant bit comes first.
+to the same bytes again. All ``end`` bounds are exclusive. In a bitmap the least significant bit comes first. Numbers in
+arrays are distances from the smallest in 16 or 32 bits, or plain 64 bits: the narrowest that fits.
 
-:func:`segment_of` chooses the shape for values as Lance does:
-
-1. ascending without holes: a range
-2. ascending: the cheapest of range with holes (4 bytes per hole), range with bitmap (1 bit per number spanned) and
-   sorted array (2 bytes per value); of equals the first
-3. anything else: a plain array
-
-Numbers in arrays are distances from the smallest in 16 or 32 bits, or plain 64 bits: the narrowest that fits.
+Which shape some numbers take is decided in ``segment_choice.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -31,13 +27,13 @@ __all__ = [
     "RangeWithHoles",
     "Segment",
     "SortedArray",
-    "segment_of",
+    "runs_of",
 ]
 
 Numbers = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.int64]
+Finder = Callable[[Numbers], Offsets]
 
-_LIMIT = 2**64
 _BITS_PER_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1).sum(axis=1, dtype=np.int64)
 _ABSENT = -1
 
@@ -89,13 +85,22 @@ class Range:
         """The lowest and the highest number, both included."""
         return (self.start, self.end - 1) if self.start < self.end else None
 
+    @property
+    def num_runs_max(self) -> int:
+        """How many runs of consecutive numbers there are at most; no array is made for it."""
+        return 1
+
+    def finder(self) -> Finder:
+        """What :meth:`positions` needs to know, prepared once for many calls."""
+        return self.positions
+
     def positions(self, numbers: Numbers) -> Offsets:
         """Where each number stands in the segment; -1 where it does not."""
         inside, distance = _within(numbers, self.start, self.end)
         return np.where(inside, distance, _ABSENT)
 
     def intervals(self) -> tuple[Numbers, Numbers]:
-        """Disjoint ascending intervals that hold the same numbers, as first and last numbers (both included)."""
+        """Runs of consecutive numbers in their order, as first and last numbers (both included)."""
         return _interval(self.start, self.end)
 
 
@@ -123,16 +128,29 @@ class RangeWithHoles:
         firsts, lasts = self.intervals()
         return (int(firsts[0]), int(lasts[-1])) if len(firsts) else None
 
+    @property
+    def num_runs_max(self) -> int:
+        """How many runs of consecutive numbers there are at most; no array is made for it."""
+        return len(self.holes) + 1
+
+    def finder(self) -> Finder:
+        """What :meth:`positions` needs to know, prepared once for many calls."""
+        holes, start, end = self.holes.values(), self.start, self.end
+
+        def positions(numbers: Numbers) -> Offsets:
+            inside, distance = _within(numbers, start, end)
+            before = np.searchsorted(holes, numbers, side="left")
+            is_hole = np.searchsorted(holes, numbers, side="right") > before
+            return np.where(inside & ~is_hole, distance - before, _ABSENT)
+
+        return positions
+
     def positions(self, numbers: Numbers) -> Offsets:
         """Where each number stands in the segment; -1 where it does not."""
-        holes = self.holes.values()
-        inside, distance = _within(numbers, self.start, self.end)
-        before = np.searchsorted(holes, numbers, side="left")
-        is_hole = np.searchsorted(holes, numbers, side="right") > before
-        return np.where(inside & ~is_hole, distance - before, _ABSENT)
+        return self.finder()(numbers)
 
     def intervals(self) -> tuple[Numbers, Numbers]:
-        """Disjoint ascending intervals that hold the same numbers, as first and last numbers (both included)."""
+        """Runs of consecutive numbers in their order, as first and last numbers (both included)."""
         firsts, lasts = _interval(self.start, self.end)
         holes, one = self.holes.values(), np.uint64(1)
         if not len(holes):
@@ -168,22 +186,36 @@ class RangeWithBitmap:
         set_bits = np.flatnonzero(self._bits())
         return (self.start + int(set_bits[0]), self.start + int(set_bits[-1])) if len(set_bits) else None
 
+    @property
+    def num_runs_max(self) -> int:
+        """How many runs of consecutive numbers there are at most; no array is made for it."""
+        return min(self.count, (self.end - self.start + 1) // 2)
+
+    def finder(self) -> Finder:
+        """What :meth:`positions` needs to know, prepared once for many calls."""
+        packed, start, end = np.frombuffer(self.bitmap, np.uint8), self.start, self.end
+        bits = _BITS_PER_BYTE[packed]
+        before = np.cumsum(bits) - bits
+
+        def positions(numbers: Numbers) -> Offsets:
+            inside, distance = _within(numbers, start, end)
+            if not len(packed):
+                return np.full(len(numbers), _ABSENT, np.int64)
+            place, bit = np.divmod(np.where(inside, distance, 0), 8)
+            byte = packed[place]
+            is_set = (byte >> bit.astype(np.uint8)) & 1 == 1
+            lower = byte & ((1 << bit) - 1).astype(np.uint8)
+            return np.where(inside & is_set, before[place] + _BITS_PER_BYTE[lower], _ABSENT)
+
+        return positions
+
     def positions(self, numbers: Numbers) -> Offsets:
         """Where each number stands in the segment; -1 where it does not."""
-        if not self.bitmap:
-            return np.full(len(numbers), _ABSENT, np.int64)
-        inside, distance = _within(numbers, self.start, self.end)
-        packed = np.frombuffer(self.bitmap, np.uint8)
-        before = np.cumsum(_BITS_PER_BYTE[packed]) - _BITS_PER_BYTE[packed]
-        place, bit = np.divmod(np.where(inside, distance, 0), 8)
-        byte = packed[place]
-        is_set = (byte >> bit.astype(np.uint8)) & 1 == 1
-        lower = byte & ((1 << bit) - 1).astype(np.uint8)
-        return np.where(inside & is_set, before[place] + _BITS_PER_BYTE[lower], _ABSENT)
+        return self.finder()(numbers)
 
     def intervals(self) -> tuple[Numbers, Numbers]:
-        """Disjoint ascending intervals that hold the same numbers, as first and last numbers (both included)."""
-        return _runs(self.values())
+        """Runs of consecutive numbers in their order, as first and last numbers (both included)."""
+        return runs_of(self.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +238,22 @@ class SortedArray:
         values = self.values()
         return (int(values[0]), int(values[-1])) if len(values) else None
 
+    @property
+    def num_runs_max(self) -> int:
+        """How many runs of consecutive numbers there are at most."""
+        return self.count
+
+    def finder(self) -> Finder:
+        """What :meth:`positions` needs to know, prepared once for many calls."""
+        return partial(_search, self.values())
+
     def positions(self, numbers: Numbers) -> Offsets:
         """Where each number stands in the segment; -1 where it does not."""
-        return _search(self.values(), numbers)
+        return self.finder()(numbers)
 
     def intervals(self) -> tuple[Numbers, Numbers]:
-        """Disjoint ascending intervals that hold the same numbers, as first and last numbers (both included)."""
-        return _runs(self.values())
+        """Runs of consecutive numbers in their order, as first and last numbers (both included)."""
+        return runs_of(self.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,16 +276,30 @@ class Array:
         values = self.values()
         return (int(values.min()), int(values.max())) if len(values) else None
 
-    def positions(self, numbers: Numbers) -> Offsets:
-        """Where each number stands in the segment; -1 where it does not."""
+    @property
+    def num_runs_max(self) -> int:
+        """How many runs of consecutive numbers there are at most."""
+        return self.count
+
+    def finder(self) -> Finder:
+        """What :meth:`positions` needs to know, prepared once for many calls."""
         values = self.values()
         order = np.argsort(values, kind="stable")
-        found = _search(values[order], numbers)
-        return np.where(found >= 0, order[found], _ABSENT) if len(values) else found
+        ascending = values[order]
+
+        def positions(numbers: Numbers) -> Offsets:
+            found = _search(ascending, numbers)
+            return np.where(found >= 0, order[found], _ABSENT) if len(order) else found
+
+        return positions
+
+    def positions(self, numbers: Numbers) -> Offsets:
+        """Where each number stands in the segment; -1 where it does not."""
+        return self.finder()(numbers)
 
     def intervals(self) -> tuple[Numbers, Numbers]:
-        """Disjoint ascending intervals that hold the same numbers, as first and last numbers (both included)."""
-        return _runs(np.sort(self.values()))
+        """Runs of consecutive numbers in their order, as first and last numbers (both included)."""
+        return runs_of(self.values())
 
 
 Segment = Range | RangeWithHoles | RangeWithBitmap | SortedArray | Array | ManyRanges
@@ -270,35 +325,9 @@ def _search(ascending: Numbers, numbers: Numbers) -> Offsets:
     return np.where(ascending[place] == numbers, place, _ABSENT)
 
 
-def _runs(ascending: Numbers) -> tuple[Numbers, Numbers]:
-    """Runs of consecutive numbers. A number that comes twice begins a new one, so that intervals show duplicates."""
-    breaks = np.flatnonzero(ascending[1:] - ascending[:-1] != np.uint64(1))
-    edges = np.concatenate([[-1], breaks, [len(ascending) - 1]]) if len(ascending) else np.zeros(1, np.int64)
-    return ascending[edges[:-1] + 1], ascending[edges[1:]]
-
-
-# ------------------------------------------------------------------------------------------------- choice of a shape
-def segment_of(values: Numbers) -> Segment:
-    """The shape that Lance would choose for these numbers.
-
-    >>> segment_of(np.array([100, 101, 103, 104], np.uint64))
-    RangeWithBitmap(start=100, end=105, bitmap=b'\\x1b')
-    """
+def runs_of(values: Numbers) -> tuple[Numbers, Numbers]:
+    """Runs of consecutive numbers in their order, as first and last numbers (both included)."""
     if not len(values):
-        return Range(0, 0)
-    if np.any(values[1:] <= values[:-1]):
-        return Array(NumberArray.of(values))
-    start, end = int(values[0]), int(values[-1]) + 1
-    span, count = end - start, len(values)
-    holes = span - count
-    costs = (4 * holes, (span + 7) // 8, 2 * count)
-    if not holes and end < _LIMIT:
-        return Range(start, end)
-    if end == _LIMIT or min(costs) == costs[2] < min(costs[:2]):  # an exclusive end of 2**64 can't be stored
-        return SortedArray(NumberArray.of(values))
-    present = np.zeros(span, np.uint8)
-    present[(values - np.uint64(start)).astype(np.int64)] = 1
-    if costs[0] <= costs[1]:
-        gaps = np.flatnonzero(present == 0).astype(np.uint64) + np.uint64(start)
-        return RangeWithHoles(start, end, NumberArray.of(gaps))
-    return RangeWithBitmap(start, end, np.packbits(present, bitorder="little").tobytes())
+        return values, values
+    breaks = np.flatnonzero((values[1:] - values[:-1] != np.uint64(1)) | (values[1:] == 0))
+    return values[np.append(0, breaks + 1)], values[np.append(breaks, len(values) - 1)]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import FrozenBitMap
 
-from tablewright.data.system_columns import ADDRESS_BITS, address_of
+from tablewright.data.system_columns import ADDRESS_BITS
 from tablewright.errors import CorruptTable
 from tablewright.format.fragment import Fragment
 from tablewright.format.index import IndexMetadata
@@ -125,24 +125,9 @@ def _addresses_of_row_ids(
     snapshot: Snapshot, fragments: FrozenBitMap, ids: Addresses
 ) -> tuple[Addresses, npt.NDArray[np.bool_]]:
     """The address of each row id that is alive in one of these fragments, and which ones are."""
-    addresses, alive = np.zeros(len(ids), np.uint64), np.zeros(len(ids), np.bool_)
-    order = np.argsort(ids, kind="stable")
-    ascending = ids[order]
-    for fragment_id in fragments if len(ids) else ():
-        fragment = snapshot.fragments.by_id(fragment_id)
-        sequence = snapshot.row_ids(fragment)
-        bounds = None if sequence is None else sequence.bounds
-        if sequence is None or bounds is None:
-            continue
-        low = np.searchsorted(ascending, np.uint64(bounds[0]), "left")
-        high = np.searchsorted(ascending, np.uint64(bounds[1]), "right")
-        near = order[low:high]
-        offsets = sequence.position_of(ids[near])
-        near, offsets = near[offsets >= 0], offsets[offsets >= 0]
-        is_live = _is_live(snapshot, fragment, offsets)
-        addresses[near[is_live]] = address_of(fragment_id, offsets[is_live])
-        alive[near[is_live]] = True
-    return addresses, alive
+    addresses, alive = snapshot.addresses_of(ids)
+    covering = np.frombuffer(fragments.to_array(), np.uint32).astype(np.uint64)
+    return addresses, alive & np.isin(addresses >> np.uint64(ADDRESS_BITS), covering)
 
 
 def _is_live(snapshot: Snapshot, fragment: Fragment, offsets: Longs) -> npt.NDArray[np.bool_]:

@@ -1,13 +1,13 @@
 """Rows that move: written anew to new fragments, and hidden behind deletion files where they were (fact sheet §7.1).
 
-On tables with stable row ids the new fragments bring the ids of their rows, in the order written.
+On tables with stable row ids the rows are written in the order of these (:mod:`.row_order`), and the new fragments
+bring them along.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Protocol
 
 import numpy as np
@@ -25,13 +25,13 @@ from tablewright.format.row_ids import RowIdSequence, encode_row_ids
 from tablewright.format.schema import Schema
 from tablewright.operations.delete import Hidden, hide_rows
 from tablewright.operations.leftovers import removed_on_failure
+from tablewright.operations.row_order import RowOrder, row_order
 from tablewright.operations.scan_context import TaskContext
 from tablewright.world import World
 
 __all__ = ["ROWS_PER_FILE_MAX", "Moved", "NewRows", "Origin", "as_offsets", "move_rows"]
 
 ROWS_PER_FILE_MAX = 1024 * 1024
-_SEQUENCES_JOINED_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,11 @@ class Origin:
 
 
 class NewRows(Protocol):
-    """The rows as they are written, in the order of their origins' addresses, and what was read for them."""
+    """The rows as they are written, and what was read for them."""
+
+    @property
+    def are_read(self) -> bool:
+        """Whether something of each row is read from where it was."""
 
     @property
     def rows_read(self) -> int: ...
@@ -52,8 +56,8 @@ class NewRows(Protocol):
     @property
     def bytes_read(self) -> int: ...
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, once."""
+    def batches(self, order: RowOrder) -> Iterator[pa.RecordBatch]:
+        """All rows, once, in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +92,9 @@ def move_rows(
 ) -> Moved:
     """Write the rows, and hide the old ones. If it fails, nothing stays behind."""
     options = WriteOptions(max_rows_per_file=ROWS_PER_FILE_MAX, data_storage_version=file_version)
+    order = _order(context, rows, origins)
     with removed_on_failure(world) as leftovers:
-        fragments = write_fragments(world, table, rows.batches(), options)
+        fragments = write_fragments(world, table, rows.batches(order), options)
         leftovers.add(_data_paths(fragments))
 
         def hide(origin: Origin) -> Hidden:
@@ -99,7 +104,7 @@ def move_rows(
 
         return Moved(
             hidden=tuple(spread(hide, origins)),
-            fragments=_with_row_ids(fragments, _moved_ids(context, origins)),
+            fragments=_with_row_ids(fragments, order.ids),
             rows_read=rows.rows_read,
             bytes_read=rows.bytes_read,
         )
@@ -114,21 +119,11 @@ def as_offsets(rows: FrozenBitMap) -> npt.NDArray[np.int64]:
     return DeletionVector(rows).to_numpy().astype(np.int64)
 
 
-def _moved_ids(context: TaskContext, origins: Sequence[Origin]) -> RowIdSequence | None:
-    """The stable row ids of the rows in the order in which they were written; ``None`` if the table has none."""
-    known = [
-        ids.select(as_offsets(origin.moved))
-        for origin in origins
-        if (ids := context.row_ids(origin.fragment)) is not None
-    ]
-    if not known:
-        return None
-    if len(known) == 1:
-        return known[0]
-    together = RowIdSequence.from_values(np.concatenate([ids.to_numpy() for ids in known]))
-    if len(known) > _SEQUENCES_JOINED_MAX:  # so many segments are never shorter than one of them all
-        return together
-    return min(together, reduce(RowIdSequence.concat, known), key=lambda ids: len(encode_row_ids(ids)))
+def _order(context: TaskContext, rows: NewRows, origins: Sequence[Origin]) -> RowOrder:
+    sequences = [(origin, ids) for origin in origins if (ids := context.row_ids(origin.fragment)) is not None]
+    if not sequences:
+        return RowOrder()
+    return row_order([ids.select(as_offsets(origin.moved)) for origin, ids in sequences], are_read=rows.are_read)
 
 
 def _with_row_ids(fragments: Sequence[Fragment], ids: RowIdSequence | None) -> tuple[Fragment, ...]:

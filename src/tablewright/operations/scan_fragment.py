@@ -182,6 +182,11 @@ class FragmentScan:
         parts = [self._with_system(self.plan.rest, reader, rows).batch for rows in found if len(rows)]
         return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
+    @property
+    def rows_at_a_time(self) -> int:
+        """How many rows are best read at once in the second step."""
+        return self._rest.sizes.rows_per_piece(self.fragment)
+
     def windows(self, rows: Rows) -> Iterator[Rows]:
         """Matches cut into runs that are dense or sparse throughout, each small enough to be read at a time."""
         if not self.plan.rest.names:

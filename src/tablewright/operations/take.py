@@ -1,8 +1,8 @@
 """Take: rows by position, row id or address, in the order asked for, any number of times.
 
 1. Every row asked for becomes a fragment and a physical offset. Positions count live rows in the table's order, so they
-   go through the running totals of live rows and the deletion vectors; a stable row id is looked up in the fragments'
-   sequences, an address says it already.
+   go through the running totals of live rows and the deletion vectors; a stable row id is looked up in the row-id index
+   of the version (``snapshot/row_id_index.py``), an address says it already.
 2. Each fragment reads its distinct offsets once, ascending: dense ones as ranges, sparse ones row by row.
 3. The rows are put into the order asked for.
 
@@ -71,9 +71,9 @@ def take_row_ids(snapshot: Snapshot, row_ids: Any, columns: Columns = None) -> p
     if not snapshot.manifest.stable_row_ids:
         return take_addresses(snapshot, row_ids, columns)
     ids = whole_numbers(row_ids, "row id").astype(np.uint64)
-    fragments, offsets = _locate(snapshot, ids)
-    found = fragments >= 0
-    return _gather(snapshot, fragments[found], offsets[found], columns)
+    addresses, found = snapshot.addresses_of(ids)
+    fragments = _positions_of(snapshot, addresses[found] >> np.uint64(ADDRESS_BITS))
+    return _gather(snapshot, fragments, (addresses[found] & _OFFSET_MASK).astype(np.int64), columns)
 
 
 def take_addresses(snapshot: Snapshot, addresses: Any, columns: Columns = None) -> pa.Table:
@@ -176,22 +176,11 @@ def _is_live(snapshot: Snapshot, fragment: Fragment, offsets: Indices) -> npt.ND
     return np.ones(len(offsets), np.bool_) if vector is None else vector.live_mask(fragment.physical_rows)[offsets]
 
 
-def _locate(snapshot: Snapshot, ids: npt.NDArray[np.uint64]) -> tuple[Indices, Indices]:
-    """The position of the fragment and the offset of each live row id; -1 where there is none."""
-    fragments, offsets = np.full(len(ids), -1, np.int64), np.zeros(len(ids), np.int64)
-    for index, fragment in enumerate(snapshot.fragments):
-        sequence = snapshot.row_ids(fragment)
-        bounds = None if sequence is None else sequence.bounds
-        if sequence is None or bounds is None:
-            continue
-        near = np.flatnonzero((ids >= np.uint64(bounds[0])) & (ids <= np.uint64(bounds[1])) & (fragments < 0))
-        if not len(near):
-            continue
-        places = sequence.position_of(ids[near])
-        near, places = near[places >= 0], places[places >= 0]
-        live = _is_live(snapshot, fragment, places)
-        fragments[near[live]], offsets[near[live]] = index, places[live]
-    return fragments, offsets
+def _positions_of(snapshot: Snapshot, fragment_ids: npt.NDArray[np.uint64]) -> Indices:
+    """The position of each fragment in the list; all of them are there."""
+    ids = snapshot.fragments.ids
+    order = np.argsort(ids, kind="stable")
+    return order[np.searchsorted(ids[order], fragment_ids)]
 
 
 # ---------------------------------------------------------------------------------------------------------- read

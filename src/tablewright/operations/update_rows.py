@@ -1,7 +1,7 @@
 """An update that moves rows: those that match are written anew, with all their columns, to new fragments (§7.1).
 
-A task takes several fragments, so that a small update makes one new file and not one per fragment. It reads the rows in
-the order of their addresses, evaluates the expressions on them, and moves them (:mod:`.moved_rows`).
+A task takes several fragments, so that a small update makes one new file and not one per fragment. It reads the rows,
+evaluates the expressions on them, and moves them (:mod:`.moved_rows`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tablewright.format.manifest import BasePath
 from tablewright.format.schema import Schema
 from tablewright.operations.match import live_rows
 from tablewright.operations.moved_rows import Moved, Origin, as_offsets, move_rows
+from tablewright.operations.row_order import RowOrder, Window, windows
 from tablewright.operations.scan_columns import extend_selection, select_columns
 from tablewright.operations.scan_context import TaskContext
 from tablewright.operations.scan_fragment import FragmentScan, ReadPlan
@@ -70,6 +71,8 @@ def _offsets(context: TaskContext, part: RowsPart) -> FrozenBitMap:
 class _Mover:
     """The rows of a task with their new values, as a stream that is read ahead."""
 
+    are_read = True
+
     def __init__(self, task: RowsTask, context: TaskContext) -> None:
         self._task, self._context = task, context
         self.places = [(part, _offsets(context, part)) for part in task.parts]
@@ -79,17 +82,24 @@ class _Mover:
         self._reads = ReadPlan.of_known_rows(task.table, selection)
         self.rows_read = self.bytes_read = 0
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        for part in prefetch(self._changed, self._runs()):
+    def batches(self, order: RowOrder) -> Iterator[pa.RecordBatch]:
+        if order.places is None:
+            changed = prefetch(self._changed, self._runs())
+        else:
+            offsets = [as_offsets(bitmap) for _, bitmap in self.places]
+            changed = prefetch(self._changed_window, windows(list(self._scans()), offsets, order.places))
+        for part in changed:
             for size, batch in part:
                 self.rows_read += batch.num_rows
                 self.bytes_read += size
                 yield batch
 
-    def _runs(self) -> Iterator[tuple[FragmentScan, Rows]]:
+    def _scans(self) -> Iterator[FragmentScan]:
         fragments = [part.fragment for part, _ in self.places]
-        scans = fragment_scans(self._context, self._reads, fragments, [part.first_row for part, _ in self.places])
-        for scan, (_, bitmap) in zip(scans, self.places, strict=True):
+        return fragment_scans(self._context, self._reads, fragments, [part.first_row for part, _ in self.places])
+
+    def _runs(self) -> Iterator[tuple[FragmentScan, Rows]]:
+        for scan, (_, bitmap) in zip(self._scans(), self.places, strict=True):
             offsets = as_offsets(bitmap)
             for rows in scan.windows(Rows(no_columns(len(offsets)), chosen=offsets)):
                 yield scan, rows
@@ -97,6 +107,10 @@ class _Mover:
     def _changed(self, run: tuple[FragmentScan, Rows]) -> list[tuple[int, pa.RecordBatch]]:
         scan, rows = run
         return [(batch.nbytes, self._with_new_values(batch)) for batch in scan.complete(rows)]
+
+    def _changed_window(self, window: Window) -> list[tuple[int, pa.RecordBatch]]:
+        batch = window.read()
+        return [(batch.nbytes, self._with_new_values(batch))]
 
     def _with_new_values(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         new = self._task.assignments.changed(batch)

@@ -7,10 +7,12 @@ are kept in a cache that all tables of the process share; stores that exist for 
 
 from __future__ import annotations
 
+from functools import partial
+
 from tablewright.errors import CorruptTable, TablewrightError
 from tablewright.format.deletion_vector import DeletionVector, decode_deletion_vector, encode_deletion_vector
 from tablewright.format.envelope import ManifestFile, decode_manifest_file
-from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment
+from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment, SequenceFile
 from tablewright.format.naming import (
     HINT_PATH,
     deletion_path,
@@ -46,7 +48,19 @@ def read_manifest(store: Store, entry: VersionEntry) -> ManifestFile:
     ``ObjectNotFound`` if it is gone, :class:`CorruptTable` if it is damaged, :class:`UnsupportedFeature` if it needs a
     reader that knows more.
     """
-    return decode_manifest_file(store.get(entry.path), join_uri(store.location.uri, entry.path))
+    where = join_uri(store.location.uri, entry.path)
+    return decode_manifest_file(store.get(entry.path), where, partial(_read_sequence, store))
+
+
+def _read_sequence(store: Store, place: SequenceFile) -> bytes:
+    where = join_uri(store.location.uri, place.path)
+    try:
+        data = store.get_range(place.path, place.offset, place.offset + place.size)
+    except ObjectNotFound:
+        raise CorruptTable(where, ("the file with row ids or row versions is missing",)) from None
+    if len(data) != place.size:
+        raise CorruptTable(where, (f"{place.size} bytes from {place.offset} on were expected, {len(data)} are there",))
+    return data
 
 
 def read_transaction(store: Store, file: ManifestFile) -> Transaction | None:

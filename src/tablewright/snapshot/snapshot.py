@@ -1,12 +1,17 @@
 """A snapshot: one immutable version of a table, the input of every plan.
 
 It holds the decoded manifest and loads the rest when somebody asks: deletion vectors, row ids, the stores of base
-paths. What was loaded stays with the snapshot. Threads may share one: a value may be loaded twice, but never differs.
+paths. What was loaded stays with the snapshot; the row-id index goes on to the next version, which extends it. Threads
+may share one: a value may be loaded twice, but never differs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from tablewright.checks import whole_number
 from tablewright.errors import CorruptTable, TableNotFound, VersionNotFound
@@ -21,6 +26,7 @@ from tablewright.format.schema import Schema
 from tablewright.snapshot.files import read_deletion_vector, read_manifest
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version, list_versions
 from tablewright.snapshot.refs import branch_world, main_world, read_tag
+from tablewright.snapshot.row_id_index import RowIdIndex
 from tablewright.storage.base import Location, ObjectNotFound, Store
 from tablewright.storage.subtree import related_store
 from tablewright.world import World
@@ -40,6 +46,7 @@ class Snapshot:
     _vectors: dict[tuple[int | None, str], DeletionVector] = field(default_factory=dict, init=False, repr=False)
     _row_ids: dict[int, tuple[bytes, RowIdSequence]] = field(default_factory=dict, init=False, repr=False)
     _stores: dict[int, Store] = field(default_factory=dict, init=False, repr=False)
+    _index: dict[Literal["own", "before"], RowIdIndex] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def manifest(self) -> Manifest:
@@ -93,6 +100,28 @@ class Snapshot:
         if known is None or known[0] != data:
             known = self._row_ids[fragment.id] = (data, decode_row_ids(data, self.file.path, fragment.physical_rows))
         return known[1]
+
+    @property
+    def row_id_index(self) -> RowIdIndex:
+        """Where the row of each stable row id is; built when it is first asked for."""
+        own = self._index.get("own")
+        if own is None:
+            before, path = self._index.get("before"), self.file.path
+            own = RowIdIndex.of(self.fragments, path) if before is None else before.extended(self.fragments, path)
+            self._index["own"] = own
+            self._index.pop("before", None)
+        return own
+
+    def addresses_of(self, row_ids: npt.ArrayLike) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        """The address of each stable row id's live row (0 where there is none), and which ids have one."""
+        return self.row_id_index.locate(row_ids, self.deletion_vector)
+
+    def after(self, before: Snapshot) -> Snapshot:
+        """This snapshot, which may take over what an earlier one of the same table has found out about row ids."""
+        known = before._index.get("own") or before._index.get("before")
+        if known is not None and self.manifest.stable_row_ids and "own" not in self._index:
+            self._index["before"] = known
+        return self
 
     # ------------------------------------------------------------------------------------------- where files are
 

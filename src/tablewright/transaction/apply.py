@@ -43,6 +43,7 @@ from tablewright.format.transaction import (
 )
 from tablewright.transaction import coverage
 from tablewright.transaction.lineage import moved_rows, with_lineage, with_updated_rows, without_lineage
+from tablewright.transaction.row_id_switch import enables_row_ids, switched_on
 
 __all__ = ["WRITER", "Creation", "apply"]
 
@@ -73,6 +74,8 @@ def apply(
         after = _create(operation, creation or Creation())
     elif isinstance(operation, Restore):
         after = _restore(manifest, operation, restored)
+    elif enables_row_ids(transaction):
+        after = switched_on(manifest)
     else:
         after = _changed(manifest, operation)
     marked = after.max_allocated_field_id

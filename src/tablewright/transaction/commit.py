@@ -30,10 +30,12 @@ from tablewright.format.flags import check_writable
 from tablewright.format.manifest import Manifest
 from tablewright.format.naming import detached_path, manifest_path, transaction_file_path, transaction_path
 from tablewright.format.transaction import (
+    Delete,
     Operation,
     Overwrite,
     Restore,
     Transaction,
+    Update,
     encode_transaction,
 )
 from tablewright.snapshot.files import (
@@ -47,12 +49,17 @@ from tablewright.snapshot.snapshot import Snapshot
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.apply import Creation, apply
 from tablewright.transaction.committer import Published, publish
-from tablewright.transaction.conflicts import Outcome, judge
+from tablewright.transaction.conflicts import Outcome, Verdict, judge
+from tablewright.transaction.lineage import without_lineage
 from tablewright.transaction.rebase import past
 from tablewright.transaction.rebaser import Rebaser, discard
+from tablewright.transaction.row_id_switch import enables_row_ids
 from tablewright.world import World
 
 __all__ = ["CommitOptions", "Committed", "commit", "commit_detached"]
+
+_INLINE_BYTES_MAX = 1 << 16
+"""Larger transactions are in their own file only: everybody who opens the table reads the manifest file."""
 
 T = TypeVar("T")
 Recheck: TypeAlias = Callable[[Snapshot], None]
@@ -108,6 +115,21 @@ def commit(
 
 def _name(operation: Operation) -> str:
     return type(operation).__name__
+
+
+def _encoded(transaction: Transaction) -> bytes:
+    """The bytes of a transaction, without long row ids and versions of fragments that stay.
+
+    These are in the manifest, and nobody looks for them here.
+    """
+    operation = transaction.operation
+    if not isinstance(operation, Delete | Update):
+        return encode_transaction(transaction)
+    stays = operation.updated_fragments
+    sequences = (data for f in stays for data in (f.row_ids, f.created_at, f.last_updated_at) if data is not None)
+    if sum(map(len, sequences)) > _INLINE_BYTES_MAX:
+        operation = replace(operation, updated_fragments=tuple(map(without_lineage, stays)))
+    return encode_transaction(replace(transaction, operation=operation))
 
 
 class _Loop:
@@ -173,7 +195,7 @@ class _Loop:
             if theirs.uuid == self.transaction.uuid:
                 assert at is not None
                 return self._committed(Snapshot(world=self.world, entry=at, file=file))
-            verdict = judge(self.transaction.operation, theirs.operation, has_affected_rows=self.affected is not None)
+            verdict = self._judged(theirs.operation)
             if verdict.outcome in (Outcome.RETRY, Outcome.INCOMPATIBLE):
                 raise CommitConflict(
                     _name(self.transaction.operation),
@@ -186,12 +208,17 @@ class _Loop:
             if self.rebaser is not None:
                 self.rebaser.learn(theirs.operation, version)
             self.transaction = replace(self.transaction, operation=past(self.transaction.operation, theirs.operation))
-        newest = Snapshot(world=self.world, entry=entry, file=file)
+        newest = Snapshot(world=self.world, entry=entry, file=file).after(seen)
         if self.rebaser is not None:
             self.transaction = self.rebaser.onto(newest) or self.transaction
         if self.recheck is not None:
             self.recheck(newest)
         return newest
+
+    def _judged(self, theirs: Operation) -> Verdict:
+        if enables_row_ids(self.transaction):  # it follows from the newest version alone
+            return Verdict(Outcome.REBASE)
+        return judge(self.transaction.operation, theirs, has_affected_rows=self.affected is not None)
 
     def _read_version(self, at: VersionEntry | None, version: int) -> tuple[ManifestFile, Transaction]:
         ours = _name(self.transaction.operation)
@@ -213,11 +240,11 @@ class _Loop:
         manifest = None if newest is None else newest.manifest
         if manifest is not None:
             check_writable(manifest.writer_flags, world.store.location.uri)
-        data = encode_transaction(self.transaction)
+        data = _encoded(self.transaction)
         name = transaction_path(self.transaction.read_version, self.transaction.uuid)
         if data != self.written_transaction:
             self.written.append(name)
-            write_transaction(world.store, self.transaction)
+            world.store.put(name, data)
             self.written_transaction = data
         after = apply(
             manifest,
@@ -229,7 +256,7 @@ class _Loop:
         )
         v2 = self.options.v2_manifest_names if newest is None else newest.entry.v2
         path = manifest_path(after.version, v2=v2)
-        encoded = encode_manifest_file(after, data)
+        encoded = encode_manifest_file(after, data if len(data) <= _INLINE_BYTES_MAX else b"")
         if publish(world, path, encoded, self.transaction, after.version) is Published.THEIRS:
             return None
         write_hint(world.store, after.version)
@@ -237,7 +264,7 @@ class _Loop:
         snapshot = Snapshot(
             world=world, entry=entry, file=ManifestFile(manifest=after, transaction_bytes=data, path=path)
         )
-        return self._committed(snapshot)
+        return self._committed(snapshot if newest is None else snapshot.after(newest))
 
     def _committed(self, snapshot: Snapshot) -> Committed:
         """Done: what earlier attempts wrote and this version does not need goes."""

@@ -20,6 +20,9 @@ Deliberate differences from pylance 14: an index created over a concurrent drop 
 transactions that carry none behave as in pylance. With them, a row deleted twice is no conflict (rule ``a``), and
 columns rewritten in place pass changes of other rows and of other columns (rules ``t`` to ``v``); pylance retries.
 Deletions and new columns pass each other in both directions (rules ``w`` to ``y``), with or without affected rows.
+
+Switching stable row ids on (:mod:`.row_id_switch`) is a Merge to everybody who meets it. As ours it does not come here:
+it is made again on whatever the newest version is.
 """
 
 from __future__ import annotations

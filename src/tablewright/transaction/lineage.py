@@ -43,19 +43,29 @@ def _versions(data: bytes | None, rows: int, fragment: int) -> VersionSequence:
 
 
 def created_versions(ids: NDArray[np.uint64], sources: Iterable[Fragment]) -> NDArray[np.uint64]:
-    """The version each row id was created at, looked up in the fragments that hold (or held) the rows."""
+    """The version each row id was created at, looked up in the fragments that hold (or held) the rows.
+
+    Each fragment is asked for the ids between its lowest and its highest one that no other fragment had.
+    """
     versions = np.zeros(len(ids), np.uint64)
-    found = np.zeros(len(ids), bool)
+    missing = np.argsort(ids, kind="stable")
     for fragment in sources:
-        if fragment.row_ids is None or found.all():
+        if fragment.row_ids is None or not len(missing):
             continue
-        positions = decode_row_ids(fragment.row_ids, f"fragment {fragment.id}", fragment.physical_rows).position_of(ids)
-        hit = (positions >= 0) & ~found
-        created = _versions(fragment.created_at, fragment.physical_rows, fragment.id).to_numpy()
-        versions[hit] = created[positions[hit]]
-        found |= hit
-    if not found.all():
-        raise InvalidRequest(f"Row id {int(ids[~found][0])} of an updated row is in none of the touched fragments.")
+        sequence = decode_row_ids(fragment.row_ids, f"fragment {fragment.id}", fragment.physical_rows)
+        bounds = sequence.bounds
+        if bounds is None:
+            continue
+        ascending = ids[missing]
+        low = int(np.searchsorted(ascending, np.uint64(bounds[0]), "left"))
+        high = int(np.searchsorted(ascending, np.uint64(bounds[1]), "right"))
+        positions = sequence.position_of(ascending[low:high])
+        hit = positions >= 0
+        created = _versions(fragment.created_at, fragment.physical_rows, fragment.id)
+        versions[missing[low:high][hit]] = created.at(positions[hit])
+        missing = np.delete(missing, low + np.flatnonzero(hit))
+    if len(missing):
+        raise InvalidRequest(f"Row id {int(ids[missing[0]])} of an updated row is in none of the touched fragments.")
     return versions
 
 
@@ -99,7 +109,5 @@ def with_updated_rows(fragment: Fragment, offsets: BitMap | None, version: int) 
     if offsets is None:
         updated = VersionSequence.constant(rows, version)
     else:
-        updated = _versions(fragment.last_updated_at, rows, fragment.id).patched(
-            np.fromiter(offsets, np.int64, len(offsets)), version
-        )
+        updated = _versions(fragment.last_updated_at, rows, fragment.id).patched(offsets, version)
     return replace(fragment, last_updated_at=encode_versions(updated))

@@ -22,6 +22,7 @@ from tablewright.storage.base import Store
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.drift import Drift, Meanwhile, drifts
 from tablewright.transaction.rebase import Moved, Vectors, clash, merged_onto, moved_onto, with_moved
+from tablewright.transaction.row_id_switch import enable_row_ids, enables_row_ids
 from tablewright.transaction.touched import changed_fragments, updated_by_id
 from tablewright.world import World
 
@@ -60,6 +61,8 @@ class Rebaser:
             case Delete() | Update() as operation:
                 changed = drifts(self._ours, self._base.fragments, newest.fragments)
                 return self._rows_onto(operation, newest, changed) if changed else None
+            case Merge() if enables_row_ids(self._asked):
+                return enable_row_ids(newest.manifest, self._asked.uuid)
             case Merge() as operation:
                 merged = merged_onto(operation, self._base.fragments, newest.fragments)
                 if isinstance(merged, str):

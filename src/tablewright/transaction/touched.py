@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pyroaring import FrozenBitMap
 
-from tablewright.format.fragment import TOMBSTONE, Fragment
+from tablewright.format.fragment import TOMBSTONE, Fragment, FragmentList
 from tablewright.format.index import IndexMetadata
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import (
@@ -34,6 +34,8 @@ __all__ = [
 
 
 def _ids(fragments: Iterable[Fragment]) -> frozenset[int]:
+    if isinstance(fragments, FragmentList):
+        return frozenset(fragments.ids.tolist())
     return frozenset(fragment.id for fragment in fragments)
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tablewright.errors import CorruptTable
 from tablewright.format.many_ranges import ManyRanges, many_ranges
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids, encode_row_ids
-from tablewright.format.segments import Range, SortedArray, segment_of
+from tablewright.format.segment_choice import segment_of
+from tablewright.format.segments import Range, SortedArray
 
 MANY = 400
 

@@ -8,6 +8,7 @@ from tablewright.format.fragment.codec import (
     fragment_from_message,
     fragment_to_message,
 )
+from tablewright.format.fragment.external import SequenceFile, with_external
 from tablewright.format.fragment.facts import FragmentFacts
 from tablewright.format.fragment.sequence import FragmentList
 from tablewright.format.fragment.text import fragment_from_json, fragment_to_json
@@ -32,6 +33,7 @@ __all__ = [
     "Fragment",
     "FragmentFacts",
     "FragmentList",
+    "SequenceFile",
     "data_file_from_message",
     "data_file_to_message",
     "decode_fragment",
@@ -41,4 +43,5 @@ __all__ = [
     "fragment_to_json",
     "fragment_to_message",
     "problems_of_fragment",
+    "with_external",
 ]

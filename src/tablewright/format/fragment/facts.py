@@ -27,6 +27,7 @@ NO_BASE = -1
 
 _ID, _FILES, _DELETION, _PHYSICAL_ROWS, _ROW_IDS = 1, 2, 3, 4, 5
 _REFUSED = (11, 12, 13, 14)
+_EXTERNAL = (6, 8, 10)
 _FILE_MAJOR, _FILE_MINOR, _FILE_BYTES, _BASE = 4, 5, 6, 7
 _DELETED_ROWS = 4
 _SHOWN_MAX = 5
@@ -38,7 +39,8 @@ class FragmentFacts:
     """Columns over fragments, and over their files (``file_row`` is the fragment's position in the other columns).
 
     ``file_version`` is major << 32 | minor; ``file_base`` and ``deletion_base`` are :data:`NO_BASE` where none is.
-    ``broken`` marks bytes that are no fragment, ``refused`` fragments whose rows we can't read.
+    ``broken`` marks bytes that are no fragment, ``refused`` fragments whose rows we can't read, ``has_external`` those
+    with sequences in files of their own.
     """
 
     ids: Longs
@@ -46,6 +48,7 @@ class FragmentFacts:
     deleted_rows: Longs
     has_deletion: Bools
     has_row_ids: Bools
+    has_external: Bools
     broken: Bools
     refused: Bools
     deletion_base: Ints
@@ -115,6 +118,7 @@ _PER_FRAGMENT = (
     "deleted_rows",
     "has_deletion",
     "has_row_ids",
+    "has_external",
     "broken",
     "refused",
     "deletion_base",
@@ -158,6 +162,7 @@ def facts_of_values(fragments: Sequence[Fragment]) -> FragmentFacts:
         deleted_rows=np.array([fragment.deleted_rows for fragment in fragments], np.uint64),
         has_deletion=np.array([deletion is not None for deletion in deletions], np.bool_),
         has_row_ids=np.array([fragment.row_ids is not None for fragment in fragments], np.bool_),
+        has_external=none,
         broken=none,
         refused=none,
         deletion_base=np.array([_base(deletion) for deletion in deletions], np.int64),
@@ -177,7 +182,9 @@ def _base(file: DataFile | DeletionFile | None) -> int:
 def _facts_of_block(fragments: Sequence[bytes]) -> FragmentFacts:
     """One scan over the fragments, one over their files, one over their deletion files."""
     buffer, starts, ends = as_buffer(fragments)
-    top = scan(buffer, starts, ends, numbers=(_ID, _PHYSICAL_ROWS), spans=(_FILES, _DELETION, _ROW_IDS, *_REFUSED))
+    top = scan(
+        buffer, starts, ends, numbers=(_ID, _PHYSICAL_ROWS), spans=(_FILES, _DELETION, _ROW_IDS, *_EXTERNAL, *_REFUSED)
+    )
     files, deletions = top.spans[_FILES], top.spans[_DELETION]
     file_scan = scan(buffer, files.starts, files.ends, numbers=(_FILE_MAJOR, _FILE_MINOR, _FILE_BYTES, _BASE))
     deletion_scan = scan(buffer, deletions.starts, deletions.ends, numbers=(_DELETED_ROWS, _BASE))
@@ -197,6 +204,7 @@ def _facts_of_block(fragments: Sequence[bytes]) -> FragmentFacts:
         deleted_rows=deleted_rows,
         has_deletion=_met(deletions, count),
         has_row_ids=_met(top.spans[_ROW_IDS], count),
+        has_external=np.logical_or.reduce([_met(top.spans[number], count) for number in _EXTERNAL]),
         broken=broken,
         refused=np.logical_or.reduce([_met(top.spans[number], count) for number in _REFUSED]),
         deletion_base=deletion_base,

@@ -8,16 +8,18 @@ the old one. A fragment becomes a value when it is asked for by position or id, 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 
 from tablewright.checks import whole_number
-from tablewright.errors import CorruptTable, UnsupportedFeature
+from tablewright.errors import CorruptTable, InternalError, UnsupportedFeature
 from tablewright.format.fragment.codec import decode_fragment, encode_fragment
 from tablewright.format.fragment.facts import FragmentFacts, facts_of, facts_of_values
 from tablewright.format.fragment.value import Fragment
+from tablewright.format.proto import table_pb2 as pb
 from tablewright.format.wire import Ints, Longs
 
 __all__ = ["FragmentList"]
@@ -100,6 +102,11 @@ class FragmentList(Sequence[Fragment]):
         return f"FragmentList(<{len(self)} fragments, {self.total_live_rows} live rows>)"
 
     # --------------------------------------------------------------------------------------- facts about all
+
+    @property
+    def path(self) -> str:
+        """The file that the bytes come from."""
+        return self._path
 
     @property
     def raw(self) -> Sequence[bytes]:
@@ -205,6 +212,23 @@ class FragmentList(Sequence[Fragment]):
         gone = [self._must(fragment_id) for fragment_id in dropped]
         return self.appended(changed.values())._at(np.delete(source, gone))
 
+    def with_lineage(self, row_ids: Sequence[bytes], versions: Sequence[bytes] | None = None) -> FragmentList:
+        """The list where every fragment has row ids, and ``versions`` as its created-at and last-updated-at ones.
+
+        None may have any yet. Bytes are added to bytes, nothing is decoded; fields are valid in any order.
+        """
+        if self.facts.has_row_ids.any():
+            raise InternalError("Fragments have row ids already.")
+        created = versions if versions is not None else [None] * len(self)
+        return FragmentList(
+            [
+                data + _lineage_fields(ids, version)
+                for data, ids, version in zip(self._raw, row_ids, created, strict=True)
+            ],
+            self._path,
+            facts=replace(self.facts, has_row_ids=np.ones(len(self), np.bool_)),
+        )
+
     def sorted_by_id(self) -> FragmentList:
         """The same fragments in ascending order of their ids."""
         if np.all(self.facts.ids[1:] >= self.facts.ids[:-1]):
@@ -229,6 +253,13 @@ class FragmentList(Sequence[Fragment]):
             fresh=frozenset(target[old] for old in self.fresh if old in target),
             facts=self.facts.take(positions),
         )
+
+
+def _lineage_fields(row_ids: bytes, versions: bytes | None) -> bytes:
+    message = pb.Fragment(
+        inline_row_ids=row_ids, inline_last_updated_at_versions=versions, inline_created_at_versions=versions
+    )
+    return bytes(message.SerializeToString())
 
 
 def _frozen(column: Longs) -> Longs:

@@ -319,3 +319,23 @@ class IndexSection(_message.Message):
     INDICES_FIELD_NUMBER: _ClassVar[int]
     indices: _containers.RepeatedCompositeFieldContainer[IndexMetadata]
     def __init__(self, indices: _Optional[_Iterable[_Union[IndexMetadata, _Mapping]]] = ...) -> None: ...
+
+class FragmentExternals(_message.Message):
+    __slots__ = ("row_ids", "last_updated_at_versions", "created_at_versions")
+    ROW_IDS_FIELD_NUMBER: _ClassVar[int]
+    LAST_UPDATED_AT_VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    row_ids: SequenceFile
+    last_updated_at_versions: SequenceFile
+    created_at_versions: SequenceFile
+    def __init__(self, row_ids: _Optional[_Union[SequenceFile, _Mapping]] = ..., last_updated_at_versions: _Optional[_Union[SequenceFile, _Mapping]] = ..., created_at_versions: _Optional[_Union[SequenceFile, _Mapping]] = ...) -> None: ...
+
+class SequenceFile(_message.Message):
+    __slots__ = ("path", "offset", "size")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    offset: int
+    size: int
+    def __init__(self, path: _Optional[str] = ..., offset: _Optional[int] = ..., size: _Optional[int] = ...) -> None: ...

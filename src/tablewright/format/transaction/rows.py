@@ -10,6 +10,7 @@ from pyroaring import BitMap
 from tablewright.errors import CorruptTable
 from tablewright.format.fragment import (
     Fragment,
+    FragmentList,
     data_file_from_message,
     data_file_to_message,
     fragment_from_message,
@@ -22,6 +23,7 @@ from tablewright.format.index import (
     uuid_to_message,
 )
 from tablewright.format.manifest_codec import base_path_from_message, base_path_to_message
+from tablewright.format.proto import table_pb2 as table_pb
 from tablewright.format.proto import transaction_pb2 as pb
 from tablewright.format.roaring import decode_bitmap, encode_bitmap
 from tablewright.format.schema import schema_from_proto, schema_to_proto
@@ -50,6 +52,8 @@ def _fragments(messages: Iterable[Any], path: str) -> tuple[Fragment, ...]:
 
 
 def _messages(fragments: Iterable[Fragment]) -> list[Any]:
+    if isinstance(fragments, FragmentList):
+        return [table_pb.Fragment.FromString(data) for data in fragments.raw]
     return [fragment_to_message(fragment) for fragment in fragments]
 
 

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import ClassVar, TypeAlias
 from uuid import UUID
 
-from tablewright.format.fragment import DataFile, Fragment
+from tablewright.format.fragment import DataFile, Fragment, FragmentList
 from tablewright.format.index import IndexFile, IndexMetadata
 from tablewright.format.manifest import BasePath
 from tablewright.format.schema import Schema
@@ -124,10 +124,13 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """New columns, or columns of another type: all fragments, and the new schema."""
+    """New columns, or columns of another type: all fragments, and the new schema.
+
+    Somebody who changes all of very many fragments may give them as the list that they are in a manifest.
+    """
 
     name: ClassVar[str] = "Merge"
-    fragments: tuple[Fragment, ...]
+    fragments: tuple[Fragment, ...] | FragmentList
     schema: Schema
     preserves_nullability: bool = False
     unknown: bytes = b""

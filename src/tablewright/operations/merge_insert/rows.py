@@ -1,8 +1,8 @@
 """Rows that move: those that match are written anew to new fragments, and hidden where they were (fact sheet §7.1).
 
-A task takes several fragments, so that a small merge makes one new file and not one per fragment. Rows come in the
-order of their addresses. A source with all columns is written as it is; for a partial one the other columns of these
-rows, and of no others, are read. On tables with stable row ids the new fragments bring the ids of their rows.
+A task takes several fragments, so that a small merge makes one new file and not one per fragment. A source with
+all columns is written as it is; for a partial one the other columns of these rows, and of no others, are read. Rows
+come in the order of their row ids where these are stable (:mod:`..row_order`), else in that of their addresses.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tablewright.operations.merge_insert.shared import SharedSource, opened
 from tablewright.operations.merge_insert.source import KeptSource
 from tablewright.operations.merge_insert.values import merged_rows
 from tablewright.operations.moved_rows import Moved, Origin, move_rows
+from tablewright.operations.row_order import RowOrder, Window, windows
 from tablewright.operations.scan_columns import select_columns
 from tablewright.operations.scan_context import TaskContext
 from tablewright.operations.scan_fragment import FragmentScan, ReadPlan
@@ -80,14 +81,25 @@ class _Mover:
         self._task, self._context, self._source = task, context, source
         self.rows_read = self.bytes_read = 0
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    @property
+    def are_read(self) -> bool:
+        """Whether something of each row is read from where it was."""
+        return not self._task.fitted.is_full
+
+    def batches(self, order: RowOrder) -> Iterator[pa.RecordBatch]:
+        positions = np.concatenate([part.pairs.positions for part in self._task.parts])
+        if order.places is not None:
+            positions = positions[order.places]
         if self._task.fitted.is_full:
-            positions = np.concatenate([part.pairs.positions for part in self._task.parts])
             step = self._source.rows_per_batch
             cuts = (positions[begin : begin + step] for begin in range(0, len(positions), step))
             yield from prefetch(self._taken, cuts)
             return
-        for size, batch in prefetch(self._merged, self._windows()):
+        if order.places is None:
+            merged = prefetch(self._merged, self._windows())
+        else:
+            merged = prefetch(self._merged_window, self._windows_by_id(order.places, positions))
+        for size, batch in merged:
             self.rows_read += batch.num_rows
             self.bytes_read += size
             yield batch
@@ -95,19 +107,33 @@ class _Mover:
     def _taken(self, positions: Positions) -> pa.RecordBatch:
         return merged_rows(self._task.fitted, self._source.take(positions), None)
 
-    def _windows(self) -> Iterator[tuple[FragmentScan, Rows, Positions]]:
-        """Runs of matched rows, each small enough on either side."""
-        task, step = self._task, self._source.rows_per_batch
+    def _scans(self) -> Iterator[FragmentScan]:
+        task = self._task
         reads = ReadPlan.of_known_rows(task.fitted.table, select_columns(task.fitted.table, list(task.fitted.kept)))
         fragments, first_rows = [part.fragment for part in task.parts], [part.first_row for part in task.parts]
-        scans = fragment_scans(self._context, reads, fragments, first_rows)
-        for scan, part in zip(scans, task.parts, strict=True):
+        return fragment_scans(self._context, reads, fragments, first_rows)
+
+    def _windows(self) -> Iterator[tuple[FragmentScan, Rows, Positions]]:
+        """Runs of matched rows, each small enough on either side."""
+        step = self._source.rows_per_batch
+        for scan, part in zip(self._scans(), self._task.parts, strict=True):
             offsets, done = part.pairs.offsets.astype(np.int64), 0
             for rows in scan.windows(Rows(no_columns(len(offsets)), chosen=offsets)):
                 for begin in range(0, len(rows), step):
                     cut = rows.slice(begin, min(len(rows), begin + step))
                     yield scan, cut, part.pairs.positions[done : done + len(cut)]
                     done += len(cut)
+
+    def _windows_by_id(self, places: Positions, positions: Positions) -> Iterator[tuple[Window, Positions]]:
+        offsets, done = [part.pairs.offsets.astype(np.int64) for part in self._task.parts], 0
+        for window in windows(list(self._scans()), offsets, places, self._source.rows_per_batch):
+            yield window, positions[done : done + len(window.places)]
+            done += len(window.places)
+
+    def _merged_window(self, found: tuple[Window, Positions]) -> tuple[int, pa.RecordBatch]:
+        window, positions = found
+        target = window.read()
+        return target.nbytes, merged_rows(self._task.fitted, self._source.take(positions), target)
 
     def _merged(self, window: tuple[FragmentScan, Rows, Positions]) -> tuple[int, pa.RecordBatch]:
         scan, rows, positions = window

@@ -1,0 +1,201 @@
+"""Row ids in as few bytes as possible: which numbers form a segment, and in which of the five shapes (fact sheet §5.1).
+
+Numbers come as *runs* (first and last of numbers that follow each other), so that a range costs the same whatever it
+spans. The size of every shape is known from a few figures per group of runs: its bounds, how many numbers it has and
+where its holes begin and end. So all groups are weighed at once, byte for byte as they would be written:
+
+1. Where numbers descend a segment ends; or everything becomes one plain array.
+2. Besides, segments may end at gaps: at those wider than 64, 1,024, 65,536 or 2**32 numbers, or wherever the upper 48
+   bits change, so that the numbers between fit 16 bits; and before and after runs of more than 1,024 numbers. The
+   cheapest of these ways is taken. A segment counts 32 bytes more than it has, because readers look at one after the
+   other; of equals the one with fewer segments.
+3. A group without holes is a range. Others take their smallest shape; of equals the first of range with holes, range
+   with bitmap and sorted array.
+
+Lance weighs with 4 bytes per hole and 2 per value of an array, whatever these need; any of its choices can be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from tablewright.format.segments import (
+    Array,
+    NumberArray,
+    Numbers,
+    Range,
+    RangeWithBitmap,
+    RangeWithHoles,
+    Segment,
+    SortedArray,
+    runs_of,
+)
+
+__all__ = ["segment_of", "segments_of", "segments_of_runs"]
+
+Sizes = npt.NDArray[np.float64]
+Breaks = npt.NDArray[np.bool_]
+
+_GAPS = (1 << 32, 1 << 16, 1 << 10, 1 << 6)
+_HIGH_BITS = np.uint64(16)
+_LONG_RUN = 1 << 10
+_SEGMENT_COST = 32
+_TOP = np.uint64(2**64 - 1)
+_ONE = np.uint64(1)
+_RANGE, _HOLES, _BITMAP, _SORTED = range(4)
+
+
+def segment_of(values: Numbers) -> Segment:
+    """These numbers as one segment, in the shape that takes the fewest bytes.
+
+    >>> segment_of(np.array([100, 101, 103, 104], np.uint64))
+    RangeWithBitmap(start=100, end=105, bitmap=b'\\x1b')
+    """
+    firsts, lasts = runs_of(values)
+    if not len(firsts):
+        return Range(0, 0)
+    if np.any(firsts[1:] <= lasts[:-1]):
+        return Array(NumberArray.of(values))
+    return next(_shaped(firsts, lasts, np.zeros(len(firsts) - 1, np.bool_)))
+
+
+def segments_of(values: Numbers) -> tuple[Segment, ...]:
+    """These numbers, in their order, as segments that together take few bytes.
+
+    >>> segments_of(np.concatenate([np.arange(9, 50), np.arange(2**40, 2**40 + 7)]).astype(np.uint64))
+    (Range(start=9, end=50), Range(start=1099511627776, end=1099511627783))
+    """
+    return segments_of_runs(*runs_of(values))
+
+
+def segments_of_runs(firsts: Numbers, lasts: Numbers) -> tuple[Segment, ...]:
+    """The numbers of runs, given by first and last (included), in their order."""
+    if len(firsts) <= 1 and not (len(lasts) and lasts[0] == _TOP):
+        return tuple(Range(int(first), int(last) + 1) for first, last in zip(firsts, lasts, strict=True))
+    descends = firsts[1:] <= lasts[:-1]
+    limit = _array_cost(firsts, lasts) if descends.any() else np.inf
+    if _SEGMENT_COST * int(descends.sum()) < limit:
+        cost, _, breaks = min(
+            (_cost(firsts, lasts, way), number, way) for number, way in enumerate(_ways(firsts, lasts, descends))
+        )
+        if cost < limit:
+            return tuple(_shaped(firsts, lasts, breaks))
+    return (Array(NumberArray.of(_expanded(firsts, lasts))),)
+
+
+def _ways(firsts: Numbers, lasts: Numbers, descends: Breaks) -> Iterator[Breaks]:
+    """Where segments may end, one bool per pair of neighbours; each way once, those with fewer segments first."""
+    yield descends
+    gaps = np.where(descends, 0, firsts[1:] - lasts[:-1])
+    known = {int(descends.sum())}
+    ways = [descends | (gaps > np.uint64(gap)) for gap in _GAPS]
+    ways.insert(2, descends | (firsts[1:] >> _HIGH_BITS != firsts[:-1] >> _HIGH_BITS))
+    long = lasts - firsts >= np.uint64(_LONG_RUN)
+    if long.any():
+        ways = [way | more for more in (False, long[1:] | long[:-1]) for way in (descends, *ways)]
+    for way in sorted(ways, key=np.count_nonzero):
+        if int(way.sum()) not in known:
+            known.add(int(way.sum()))
+            yield way
+
+
+def _cost(firsts: Numbers, lasts: Numbers, breaks: Breaks) -> float:
+    sizes = _weighed(firsts, lasts, breaks)[2].min(axis=0)
+    return float(sizes.sum()) + _SEGMENT_COST * len(sizes)
+
+
+def _array_cost(firsts: Numbers, lasts: Numbers) -> float:
+    counts = np.array([float((lasts - firsts).astype(np.float64).sum()) + len(firsts)])
+    low, high = firsts.min()[np.newaxis], lasts.max()[np.newaxis]
+    return float(_nested(_array(low, high, counts))[0]) + _SEGMENT_COST
+
+
+# --------------------------------------------------------------------------------------------------------------- sizes
+def _weighed(
+    firsts: Numbers, lasts: Numbers, breaks: Breaks
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Sizes]:
+    """First and last run of each group, and the bytes of the group in each shape (infinite where it has none)."""
+    begin = np.concatenate([[0], np.flatnonzero(breaks) + 1]).astype(np.int64)
+    end = np.append(begin[1:], len(firsts)).astype(np.int64) - 1
+    low, high = firsts[begin], lasts[end]
+    counts = np.add.reduceat((lasts - firsts).astype(np.float64) + 1, begin)
+    span = (high - low).astype(np.float64) + 1
+    holes = span - counts
+    bounds = _field(low) + _field(high + _ONE)
+    hole_bytes = _array(lasts[begin] + _ONE, firsts[end] - _ONE, holes)
+    bitmap_bytes = np.ceil(span / 8)
+    sizes = np.stack(
+        [
+            np.where(end == begin, _nested(bounds), np.inf),
+            np.where(end > begin, _nested(bounds + _tagged(hole_bytes)), np.inf),
+            _nested(bounds + _tagged(bitmap_bytes)),
+            _nested(_array(low, high, counts)),
+        ]
+    )
+    sizes[:_SORTED, high == _TOP] = np.inf  # an exclusive end of 2**64 can't be stored
+    sizes[_HOLES:, (end == begin) & (high != _TOP)] = np.inf
+    return begin, end, sizes
+
+
+def _varint(values: npt.NDArray[np.generic]) -> Sizes:
+    """Bytes of whole numbers, seven bits each."""
+    sizes = np.ones(len(values), np.float64)
+    for bits in range(7, 64, 7):
+        sizes += values >= values.dtype.type(1 << bits)  # type: ignore[operator]
+    return sizes
+
+
+def _field(values: Numbers) -> Sizes:
+    """A number with its tag; nothing for zero."""
+    return np.where(values == 0, 0, _varint(values) + 1)
+
+
+def _tagged(sizes: Sizes) -> Sizes:
+    """Bytes with tag and length before them."""
+    return sizes + _varint(sizes) + 1
+
+
+def _nested(inner: Sizes) -> Sizes:
+    """A shape inside a segment inside a sequence."""
+    return _tagged(_tagged(inner))
+
+
+def _array(low: Numbers, high: Numbers, counts: Sizes) -> Sizes:
+    """So many numbers between two bounds (both included) as an array: its tag, base and values."""
+    distance = (high - low).astype(np.float64)
+    width = np.where(distance < 2**16, 2, np.where(distance < 2**32, 4, 8))
+    base = np.where(width == 8, 0, _field(low))
+    return _tagged(base + _tagged(width * counts))
+
+
+# -------------------------------------------------------------------------------------------------------------- shapes
+def _shaped(firsts: Numbers, lasts: Numbers, breaks: Breaks) -> Iterator[Segment]:
+    begin, end, sizes = _weighed(firsts, lasts, breaks)
+    shapes = sizes.argmin(axis=0)
+    for first, last, shape in zip(begin.tolist(), end.tolist(), shapes.tolist(), strict=True):
+        low, high = firsts[first : last + 1], lasts[first : last + 1]
+        start, stop = int(low[0]), int(high[-1]) + 1
+        if shape == _RANGE:
+            yield Range(start, stop)
+        elif shape == _HOLES:
+            yield RangeWithHoles(start, stop, NumberArray.of(_expanded(high[:-1] + _ONE, low[1:] - _ONE)))
+        elif shape == _BITMAP:
+            edges = np.zeros(stop - start + 1, np.int8)
+            edges[(low - low[0]).astype(np.int64)] = 1
+            edges[(high - low[0]).astype(np.int64) + 1] -= 1
+            bits = np.cumsum(edges[:-1], dtype=np.int8)
+            yield RangeWithBitmap(start, stop, np.packbits(bits.view(np.uint8), bitorder="little").tobytes())
+        else:
+            yield SortedArray(NumberArray.of(_expanded(low, high)))
+
+
+def _expanded(firsts: Numbers, lasts: Numbers) -> Numbers:
+    """All numbers of runs."""
+    sizes = (lasts - firsts).astype(np.int64) + 1
+    before = np.cumsum(sizes) - sizes
+    numbers: Numbers = np.arange(int(sizes.sum()), dtype=np.uint64)
+    numbers += np.repeat(firsts - before.astype(np.uint64), sizes)
+    return numbers

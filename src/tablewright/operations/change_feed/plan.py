@@ -1,0 +1,184 @@
+"""The change feed as a plan: which versions are compared, and which rows of which fragments are read for it.
+
+Both forms compare pairs of versions (:mod:`.pairs`). *Per version* there is a pair for each commit of the span, and a
+row that changed twice is there twice. *Net* there is one pair, the ends of the span, and each row is there at most once
+(twice if it was updated: before and after); nothing between the ends has to exist. What differs becomes letters:
+pictures from before first, then those from after, each by fragment.
+
+So rows that only moved (compaction), indices and settings leave no trace. A version that was restored differs from
+the one before it in whatever rows differ; one that was overwritten, in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from tablewright.checks import check_flag, listed, whole_number
+from tablewright.errors import InvalidRequest
+from tablewright.expressions.filters import Filter, Predicate, compile_filter
+from tablewright.format.schema import Schema
+from tablewright.operations.change_feed.columns import nullable_schema, renamed_ids, side_schema
+from tablewright.operations.change_feed.fields import FieldHistory
+from tablewright.operations.change_feed.pairs import compare_versions
+from tablewright.operations.change_feed.runs import Picks
+from tablewright.operations.change_feed.span import check_span, open_at, open_pairs, require_ids, require_versions
+from tablewright.operations.change_feed.task import FEED_COLUMNS, ChangeTask, FeedRows, Picked, SideReads
+from tablewright.operations.scan_columns import Output, Selection, select_columns
+from tablewright.snapshot.snapshot import Snapshot
+
+__all__ = ["DEFAULT_BATCH_SIZE", "FeedOptions", "FeedPlan", "plan_changes"]
+
+DEFAULT_BATCH_SIZE = 8192
+_TASK_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedOptions:
+    """What a caller may ask of a feed. ``from_version`` is exclusive, ``to_version`` inclusive."""
+
+    from_version: int
+    to_version: int
+    columns: Sequence[str] | Mapping[str, str] | None = None
+    filter: Filter | None = None
+    net: bool = False
+    batch_size: int = DEFAULT_BATCH_SIZE
+
+    def __post_init__(self) -> None:
+        check_span(self.from_version, self.to_version)
+        check_flag(self.net, "net")
+        whole_number(self.batch_size, "batch_size", minimum=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedPlan:
+    """A decided feed. Pairs of versions are compared when somebody asks for them. ``explain`` tells all of it."""
+
+    begin: Snapshot | None
+    end: Snapshot
+    options: FeedOptions
+    feed: Schema
+    rows: FeedRows
+    fields: FieldHistory
+    _sides: list[tuple[Schema, frozenset[int], SideReads]] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the result."""
+        return self.rows.selection.schema
+
+    def pairs(self) -> Iterator[tuple[Snapshot | None, Snapshot]]:
+        """The versions to compare, in order."""
+        begin = self.options.from_version
+        if begin == self.options.to_version:
+            return iter(())
+        return iter([(self.begin, self.end)]) if self.options.net else open_pairs(self.begin, self.end, begin)
+
+    def tasks(self) -> Iterator[ChangeTask]:
+        """All letters, in order: version by version, pictures from before and then those from after."""
+        for before, after in self.pairs():
+            changes = compare_versions(before, after)
+            if before is not None:
+                yield from self._letters(before, after, changes.before)
+            yield from self._letters(after, after, changes.after)
+
+    def explain(self) -> Iterator[str]:
+        """What the feed will do, line by line. It compares all versions, but reads no rows."""
+        options = self.options
+        form = "net" if options.net else "per version"
+        columns = ", ".join(name for name in self.schema.names if name not in FEED_COLUMNS)
+        versions = f"({options.from_version}, {options.to_version}]"
+        yield f"ChangeFeed: uri={self.end.location.uri}, versions={versions}, {form}"
+        yield f"  columns=[{columns}]"
+        if self.rows.predicate is not None:
+            yield f"  filter={self.rows.predicate.text}"
+        for before, after in self.pairs():
+            yield f"  {compare_versions(before, after)}"
+
+    def _letters(self, source: Snapshot, commit: Snapshot, picks: Picks) -> Iterator[ChangeTask]:
+        """Rows of one version as letters of some 64 MiB."""
+        if not picks.total_rows:
+            return
+        reads = self._reads(source)
+        sizes = reads.plan.shapes()[1].sizes
+        waiting: list[Picked] = []
+        size = 0
+        for position, chosen in picks.by_fragment():
+            fragment = replace(source.fragments[position], row_ids=None, deletion=None)
+            waiting.append(Picked(fragment=fragment, picks=chosen))
+            size += chosen.total_rows * sizes.bytes_per_row(fragment)
+            if size >= _TASK_BYTES:
+                yield self._letter(source, commit, waiting, reads)
+                waiting, size = [], 0
+        if waiting:
+            yield self._letter(source, commit, waiting, reads)
+
+    def _letter(self, source: Snapshot, commit: Snapshot, picked: list[Picked], reads: SideReads) -> ChangeTask:
+        return ChangeTask(
+            location=source.location,
+            base_paths=source.manifest.base_paths,
+            version=source.version,
+            picked=tuple(picked),
+            reads=reads,
+            rows=self.rows,
+            commit_version=commit.version,
+            commit_timestamp_us=commit.manifest.timestamp_ns // 1000,
+        )
+
+    def _reads(self, source: Snapshot) -> SideReads:
+        """How rows of a version are read; versions with the same fields share it."""
+        others = self.fields.different(source, renamed_ids(source.schema, self.feed))
+        for schema, known_others, known in self._sides:
+            if schema == source.schema and known_others == others:
+                return known
+        reads = SideReads.of(side_schema(source.schema, self.feed, others), self.feed, self.rows.paths)
+        self._sides.append((source.schema, others, reads))
+        return reads
+
+
+def plan_changes(snapshot: Snapshot, options: FeedOptions) -> FeedPlan:
+    """Decide a feed over versions of the table that ``snapshot`` is one of. What can't work fails here."""
+    if not options.net:
+        require_versions(snapshot, options.from_version, options.to_version)
+    end = open_at(snapshot, options.to_version) or require_ids(snapshot)
+    begin = open_at(snapshot, options.from_version)
+    feed = nullable_schema(end.schema)
+    now_ns = snapshot.world.clock.now_ns()
+    rows = FeedRows(
+        selection=_selection(feed, options.columns, now_ns),
+        predicate=None if options.filter is None else _predicate(feed, options.filter, now_ns),
+        batch_size=options.batch_size,
+    )
+    if any(path[0] == "_rowoffset" for path in rows.paths):
+        raise InvalidRequest("Invalid user input: rows of a feed have no _rowoffset: they are of several versions.")
+    fields = FieldHistory(options.from_version, end)
+    return FeedPlan(begin=begin, end=end, options=options, feed=feed, rows=rows, fields=fields)
+
+
+def _selection(feed: Schema, columns: Sequence[str] | Mapping[str, str] | None, now_ns: int) -> Selection:
+    """The columns that were asked for, and behind them those of the feed."""
+    if columns is not None and not isinstance(columns, Mapping | str):
+        columns = [name for name in listed(columns, "columns") if name not in FEED_COLUMNS]
+    chosen = select_columns(feed, columns, now_ns=now_ns)
+    taken = [output.name for output in chosen.outputs if output.name in FEED_COLUMNS]
+    if taken:
+        raise InvalidRequest(
+            f"Invalid user input: the feed has a column {taken[0]} of its own. Choose others with columns=, "
+            "or rename yours."
+        )
+    outputs = tuple(Output(name=name, path=(name,)) for name in FEED_COLUMNS)
+    fields = [pa.field(name, kind) for name, kind in FEED_COLUMNS.items()]
+    return Selection(
+        outputs=(*chosen.outputs, *outputs),
+        schema=pa.schema([*chosen.schema, *fields], metadata=chosen.schema.metadata),
+        paths=(*chosen.paths, *((name,) for name in FEED_COLUMNS)),
+    )
+
+
+def _predicate(feed: Schema, filter: Filter, now_ns: int) -> Predicate:
+    """The filter over whole rows of the feed: the table's columns, and what the feed says about them."""
+    own = [each for each in feed.to_arrow() if each.name not in FEED_COLUMNS]
+    added = [pa.field(name, kind) for name, kind in FEED_COLUMNS.items()]
+    return compile_filter(filter, pa.schema([*own, *added]), now_ns=now_ns)

@@ -1,0 +1,79 @@
+"""Switching stable row ids on for a live table: one commit that writes metadata and nothing else.
+
+What becomes of rows and indices is told in ``transaction/row_id_switch.py``. There are no tasks, and a table that
+has stable row ids already needs no commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablewright.errors import CommitConflict
+from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.transaction.commit import commit
+from tablewright.transaction.retry import RetryOptions, with_retries
+from tablewright.transaction.row_id_switch import enable_row_ids
+
+__all__ = ["EnablePlan", "plan_enable", "run_enable"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnablePlan:
+    """What switching on means for a version: rows that get ids, and the first id of rows to come."""
+
+    version: int
+    fragments: int
+    rows: int
+    next_row_id: int
+    already_on: bool
+
+    def __str__(self) -> str:
+        if self.already_on:
+            return f"version {self.version} has stable row ids already: nothing to do"
+        return (
+            f"version {self.version}: {self.rows} rows in {self.fragments} fragments get their addresses as row ids, "
+            f"new rows get ids from {self.next_row_id} on; no data is rewritten"
+        )
+
+
+def plan_enable(snapshot: Snapshot) -> EnablePlan:
+    """What switching on would do; nothing is changed.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset([{"id": 1}, {"id": 2}], "memory://plan-enable")
+    >>> print(plan_enable(ds._snapshot))
+    version 1: 2 rows in 1 fragments get their addresses as row ids, new rows get ids from 4294967296 on; no data is \
+rewritten
+    """
+    manifest = snapshot.manifest
+    highest = -1 if manifest.max_fragment_id is None else manifest.max_fragment_id
+    return EnablePlan(
+        version=manifest.version,
+        fragments=len(manifest.fragments),
+        rows=int(manifest.fragments.physical_rows.sum()),
+        next_row_id=manifest.next_row_id if manifest.stable_row_ids else max(manifest.next_row_id, highest + 1 << 32),
+        already_on=manifest.stable_row_ids,
+    )
+
+
+def run_enable(snapshot: Snapshot, options: RetryOptions | None = None) -> Snapshot:
+    """Switch stable row ids on and return the version that did it; the newest one if they were on already.
+
+    Other writers' commits in between are no conflict, whatever they did. Only if one of them switched it on as well,
+    theirs counts.
+    """
+    world = snapshot.world
+
+    def attempt(number: int) -> Snapshot:
+        base = snapshot if number == 0 else open_snapshot(world).after(snapshot)
+        if plan_enable(base).already_on:
+            return base
+        try:
+            return commit(world, enable_row_ids(base.manifest, str(world.ids.uuid())), base=base).snapshot
+        except CommitConflict:
+            newest = open_snapshot(world)
+            if newest.manifest.stable_row_ids:
+                return newest
+            raise
+
+    return with_retries(world, attempt, options)

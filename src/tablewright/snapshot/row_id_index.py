@@ -1,0 +1,261 @@
+"""The row-id index of a version: stable row id → row address, over all fragments, deletions applied (fact sheet §5.2).
+
+It holds *pieces*: ids that follow each other in rows that follow each other, as first id, last id, fragment and offset.
+A fragment of contiguous ids is one piece whatever its size. Longer scattered sequences (range with bitmap, arrays) stay
+in the shape they are stored in, and are asked as a whole.
+
+1. *Build.* Ranges are read from the bytes of all fragments at once (``format/row_id_ranges.py``); only fragments that
+   hold something else are decoded.
+2. *Layers.* A row that moved leaves its id behind in its old fragment, under a deletion file, so pieces may overlap.
+   They are laid out in layers within which none do: one where nothing was updated, two where rows moved once.
+3. *Look up.* A binary search per layer finds every place that an id has; those in fragments with a deletion file
+   count if their row is alive. Only the deletion files of fragments that were hit are read.
+4. *Next version.* Pieces of fragments whose bytes did not change are kept; the others are read as in 1.
+
+An id of two live rows means that the table is damaged: :class:`~tablewright.errors.CorruptTable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tablewright.errors import CorruptTable
+from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.fragment import Fragment, FragmentList
+from tablewright.format.row_id_ranges import row_id_ranges
+from tablewright.format.row_ids import RowIdSequence, decode_row_ids
+from tablewright.format.wire import Bools, Ints, Longs
+
+__all__ = ["RowIdIndex"]
+
+Vectors = Callable[[Fragment], DeletionVector | None]
+
+_ADDRESS_BITS = np.uint64(32)
+_PIECES_PER_SEGMENT_MAX = 4096
+_SHOWN_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Columns: id of the fragment, first and last id (both included), offset of the first id's row."""
+
+    fragments: Longs
+    firsts: Longs
+    lasts: Longs
+    offsets: Ints
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    def at(self, where: Ints | Bools) -> _Pieces:
+        return _Pieces(self.fragments[where], self.firsts[where], self.lasts[where], self.offsets[where])
+
+    @staticmethod
+    def joined(parts: Iterable[_Pieces]) -> _Pieces:
+        none = np.zeros(0, np.uint64)
+        several = [_Pieces(none, none, none, np.zeros(0, np.int64)), *parts]
+        return _Pieces(
+            np.concatenate([part.fragments for part in several]),
+            np.concatenate([part.firsts for part in several]),
+            np.concatenate([part.lasts for part in several]),
+            np.concatenate([part.offsets for part in several]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wide:
+    """A scattered segment in its stored shape: fragment, bounds (included), who knows where an id stands, first row."""
+
+    fragment: int
+    low: int
+    high: int
+    find: Callable[[Longs], Ints]
+    offset: int
+
+
+class RowIdIndex:
+    """Where the row of each stable row id is. Immutable; threads may share it.
+
+    >>> from tablewright.format.fragment import DataFile
+    >>> from tablewright.format.row_ids import encode_row_ids
+    >>> file = DataFile(path="a.lance", fields=(0,), column_indices=(0,), file_major_version=2, file_minor_version=2)
+    >>> ids = encode_row_ids(RowIdSequence.from_range(100, 103))
+    >>> fragments = FragmentList.of([Fragment(id=7, files=(file,), physical_rows=3, row_ids=ids)])
+    >>> addresses, found = RowIdIndex.of(fragments, "a manifest").locate([101, 5], lambda fragment: None)
+    >>> [hex(address) for address in addresses[found].tolist()], found.tolist()
+    (['0x700000001'], [True, False])
+    """
+
+    def __init__(self, fragments: FragmentList, path: str, pieces: _Pieces, wide: tuple[_Wide, ...]) -> None:
+        """Use :meth:`of` or :meth:`extended`."""
+        self._fragments, self._path, self._pieces, self._wide = fragments, path, pieces, wide
+        self._check_fragments_without_deletions()
+
+    @classmethod
+    def of(cls, fragments: FragmentList, path: str) -> RowIdIndex:
+        """The index over fragments that carry row ids; ``path`` names the manifest that they come from."""
+        pieces, wide = _read(fragments, path)
+        return cls(fragments, path, pieces, tuple(wide))
+
+    def extended(self, fragments: FragmentList, path: str) -> RowIdIndex:
+        """The index over the fragments of another version. What did not change is taken over, not read again."""
+        if fragments is self._fragments:
+            return self
+        same = _unchanged(self._fragments, fragments)
+        changed = FragmentList([fragments.raw[place] for place in np.flatnonzero(~same).tolist()], path)
+        kept = np.sort(fragments.ids[same])
+        pieces, wide = _read(changed, path)
+        old = [
+            part
+            for part, stays in zip(self._wide, _among([w.fragment for w in self._wide], kept), strict=True)
+            if stays
+        ]
+        known = self._pieces.at(_among(self._pieces.fragments, kept))
+        return RowIdIndex(fragments, path, _Pieces.joined([known, pieces]), (*old, *wide))
+
+    @property
+    def num_pieces(self) -> int:
+        """How many entries there are: pieces of ids that follow each other, and scattered segments."""
+        return len(self._pieces) + len(self._wide)
+
+    # ------------------------------------------------------------------------------------------------------- look up
+    def locate(self, ids: npt.ArrayLike, deletion_vector: Vectors) -> tuple[Longs, Bools]:
+        """The address of each id's live row (0 where there is none), and which ids have one.
+
+        ``deletion_vector`` tells the deleted rows of a fragment; it is asked for those that were hit.
+        """
+        numbers = np.asarray(ids).astype(np.uint64)
+        asked, fragments, offsets = self._places(numbers)
+        alive = self._alive(fragments, offsets, deletion_vector)
+        asked, fragments, offsets = asked[alive], fragments[alive], offsets[alive]
+        addresses, found = np.zeros(len(numbers), np.uint64), np.zeros(len(numbers), np.bool_)
+        addresses[asked] = fragments << _ADDRESS_BITS | offsets.astype(np.uint64)
+        found[asked] = True
+        if np.count_nonzero(found) < len(asked):
+            twice = np.unique(numbers[np.bincount(asked, minlength=len(numbers)) > 1])
+            raise self._repeated(twice)
+        return addresses, found
+
+    def _places(self, numbers: Longs) -> tuple[Ints, Longs, Ints]:
+        """Every row that has or had one of these ids: which id, fragment, and offset."""
+        hits: list[tuple[Ints, Longs, Ints]] = [(np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int64))]
+        for layer in self._layers:
+            place = np.maximum(np.searchsorted(layer.firsts, numbers, side="right") - 1, 0)
+            hit = np.flatnonzero((numbers >= layer.firsts[place]) & (numbers <= layer.lasts[place]))
+            place = place[hit]
+            offsets = layer.offsets[place] + (numbers[hit] - layer.firsts[place]).astype(np.int64)
+            hits.append((hit, layer.fragments[place], offsets))
+        for part in self._wide:
+            near = np.flatnonzero((numbers >= np.uint64(part.low)) & (numbers <= np.uint64(part.high)))
+            if len(near):
+                positions = part.find(numbers[near])
+                hit, positions = near[positions >= 0], positions[positions >= 0]
+                hits.append((hit, np.full(len(hit), part.fragment, np.uint64), positions + part.offset))
+        asked, fragments, offsets = (np.concatenate(column) for column in zip(*hits, strict=True))
+        return asked, fragments, offsets
+
+    def _alive(self, fragments: Longs, offsets: Ints, deletion_vector: Vectors) -> Bools:
+        alive = np.ones(len(fragments), np.bool_)
+        doubtful = np.flatnonzero(_among(fragments, self._with_deletions))
+        order = doubtful[np.argsort(fragments[doubtful], kind="stable")]
+        owners, begins = np.unique(fragments[order], return_index=True)
+        for fragment_id, rows in zip(owners.tolist(), np.split(order, begins[1:]), strict=False):
+            vector = deletion_vector(self._fragments.by_id(fragment_id))
+            if vector is not None:
+                alive[rows] = ~_contains(vector, offsets[rows])
+        return alive
+
+    @cached_property
+    def _with_deletions(self) -> Longs:
+        facts = self._fragments.facts
+        return np.sort(facts.ids[facts.has_deletion])
+
+    @cached_property
+    def _layers(self) -> tuple[_Pieces, ...]:
+        """Pieces in ascending order of their ids, none overlapping another of its layer."""
+        return tuple(_layers(self._pieces))
+
+    # -------------------------------------------------------------------------------------------------------- checks
+    def _check_fragments_without_deletions(self) -> None:
+        """All ids in fragments without a deletion file are those of live rows, so their pieces can't overlap."""
+        whole = self._pieces.at(~_among(self._pieces.fragments, self._with_deletions))
+        order = np.argsort(whole.firsts, kind="stable")
+        firsts, lasts = whole.firsts[order], whole.lasts[order]
+        twice = firsts[1:][firsts[1:] <= lasts[:-1]]
+        if len(twice):
+            raise self._repeated(twice)
+
+    def _repeated(self, ids: Longs) -> CorruptTable:
+        shown = ", ".join(map(str, ids[:_SHOWN_MAX].tolist()))
+        return CorruptTable(self._path, (f"several live rows have the row ids {shown}",))
+
+
+def _among(values: npt.ArrayLike, ascending: Longs) -> Bools:
+    numbers = np.asarray(values, np.uint64)
+    if not len(ascending):
+        return np.zeros(len(numbers), np.bool_)
+    place = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    return np.equal(ascending[place], numbers)
+
+
+def _contains(vector: DeletionVector, offsets: Ints) -> Bools:
+    deleted = vector.to_numpy()
+    if not len(deleted):
+        return np.zeros(len(offsets), np.bool_)
+    place = np.minimum(np.searchsorted(deleted, offsets), len(deleted) - 1)
+    return np.equal(deleted[place], offsets)
+
+
+def _unchanged(old: FragmentList, new: FragmentList) -> Bools:
+    """One bool per new fragment: whether the old list has the very same bytes under its id."""
+    order = np.argsort(old.ids, kind="stable")
+    known = _among(new.ids, old.ids[order])
+    place = order[np.minimum(np.searchsorted(old.ids[order], new.ids), max(len(old) - 1, 0))] if len(old) else known
+    before, after = old.raw, new.raw
+    same = [
+        is_known and before[at] == data
+        for is_known, at, data in zip(known.tolist(), place.tolist(), after, strict=True)
+    ]
+    return np.array(same, np.bool_)
+
+
+def _layers(pieces: _Pieces) -> Iterator[_Pieces]:
+    rest = pieces.at(np.argsort(pieces.firsts, kind="stable"))
+    while len(rest):
+        reached = np.maximum.accumulate(rest.lasts)
+        free = np.ones(len(rest), np.bool_)
+        free[1:] = rest.firsts[1:] > reached[:-1]
+        yield rest if free.all() else rest.at(free)
+        rest = rest.at(~free)
+
+
+# --------------------------------------------------------------------------------------------------------------- build
+def _read(fragments: FragmentList, path: str) -> tuple[_Pieces, list[_Wide]]:
+    ranges = row_id_ranges(fragments.raw)
+    parts = [_Pieces(fragments.ids[ranges.rows], ranges.firsts, ranges.lasts, ranges.offsets)]
+    wide: list[_Wide] = []
+    for position in ranges.others.tolist():
+        fragment = fragments[position]
+        if fragment.row_ids is not None:
+            sequence = decode_row_ids(fragment.row_ids, path, fragment.physical_rows)
+            _take_apart(fragment.id, sequence, parts, wide)
+    return _Pieces.joined(parts), wide
+
+
+def _take_apart(fragment_id: int, sequence: RowIdSequence, parts: list[_Pieces], wide: list[_Wide]) -> None:
+    offset = 0
+    for segment in sequence.segments:
+        bounds = segment.bounds()
+        if segment.num_runs_max <= _PIECES_PER_SEGMENT_MAX:
+            firsts, lasts = segment.intervals()
+            sizes = (lasts - firsts).astype(np.int64) + 1
+            offsets = np.cumsum(sizes) - sizes + offset
+            parts.append(_Pieces(np.full(len(firsts), fragment_id, np.uint64), firsts, lasts, offsets))
+        elif bounds is not None:
+            wide.append(_Wide(fragment_id, *bounds, segment.finder(), offset))
+        offset += segment.count

@@ -1,0 +1,91 @@
+"""Stable row ids switched on for a table that has none: a change of metadata alone (fact sheet §5).
+
+Every row that exists takes its present *address* (fragment id << 32 | offset) as its row id, deleted ones too, and new
+ids begin above all addresses that were ever given: ``(highest fragment id + 1) << 32``. So
+
+- indices, which hold addresses, hold row ids from now on without a change, and entries of rows that are long gone name
+  ids that no row will ever have;
+- no id is given twice, also if the table is restored to a version before and switched on again: ids come with new
+  fragments, and a fragment never has more rows than an address has offsets.
+
+The version that switches it on counts as the one in which all these rows were created and last updated: before it
+nobody kept track. (Version 1, which clients assume where nothing is stored, would claim a history that is not known.)
+
+To other writers it is a *Merge* of all fragments with the schema as it was: they retry what names old rows by address,
+and appends pass. Among ourselves the transaction carries a mark, and needs no conflict rule: what it does follows from
+the newest version alone, so it is simply made again on that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tablewright.errors import CommitConflict, InvalidRequest
+from tablewright.format.fragment import FragmentList
+from tablewright.format.manifest import Manifest
+from tablewright.format.row_ids import RowIdSequence, VersionSequence, encode_row_ids, encode_versions
+from tablewright.format.transaction import Merge, Transaction
+
+__all__ = ["enable_row_ids", "enables_row_ids", "switched_on"]
+
+_MARK = "tablewright.enable_stable_row_ids"
+_OFFSET_BITS = 32
+_FRAGMENT_IDS = 1 << 32
+_REUSE = "__lance_frag_reuse"
+
+
+def enables_row_ids(transaction: Transaction) -> bool:
+    """Whether this transaction switches stable row ids on."""
+    return isinstance(transaction.operation, Merge) and transaction.properties.get(_MARK) == "true"
+
+
+def enable_row_ids(manifest: Manifest, uuid: str) -> Transaction:
+    """The transaction that switches stable row ids on for this version, which has none."""
+    _check(manifest)
+    fragments = manifest.fragments.with_lineage(_addresses(manifest.fragments))
+    merge = Merge(fragments=fragments, schema=manifest.schema, preserves_nullability=True)
+    return Transaction(read_version=manifest.version, uuid=uuid, operation=merge, properties={_MARK: "true"})
+
+
+def switched_on(manifest: Manifest) -> Manifest:
+    """The manifest with row ids; they and the versions are made from the fragments that it has now."""
+    _check(manifest)
+    fragments, version = manifest.fragments, manifest.version + 1
+    known: dict[int, bytes] = {}
+    for rows in np.unique(fragments.physical_rows).tolist():
+        known[rows] = encode_versions(VersionSequence.constant(rows, version))
+    versions = [known[rows] for rows in fragments.physical_rows.tolist()]
+    highest = -1 if manifest.max_fragment_id is None else manifest.max_fragment_id
+    return replace(
+        manifest,
+        fragments=fragments.with_lineage(_addresses(fragments), versions),
+        stable_row_ids=True,
+        next_row_id=max(manifest.next_row_id, highest + 1 << _OFFSET_BITS),
+    )
+
+
+def _addresses(fragments: FragmentList) -> list[bytes]:
+    """The row ids of each fragment: the addresses of its rows."""
+    places = zip(fragments.ids.tolist(), fragments.physical_rows.tolist(), strict=True)
+    starts = ((id << _OFFSET_BITS, rows) for id, rows in places)
+    return [encode_row_ids(RowIdSequence.from_range(start, start + rows)) for start, rows in starts]
+
+
+def _check(manifest: Manifest) -> None:
+    if manifest.stable_row_ids:
+        raise CommitConflict("Merge", "Merge", manifest.version, reason="stable row ids are on already")
+    if (manifest.max_fragment_id or 0) + 1 >= _FRAGMENT_IDS:
+        raise InvalidRequest("This table has used up its fragment ids: no row id is left above its addresses.")
+    uncounted = manifest.fragments.ids[manifest.fragments.physical_rows == 0]
+    if len(uncounted):
+        raise InvalidRequest(
+            f"Fragment {int(uncounted[0])} does not say how many rows it has, so they can't get ids. "
+            "Compact the table first."
+        )
+    if any(index.name == _REUSE for index in manifest.indices):
+        raise InvalidRequest(
+            "A compaction deferred its work on the indices, which still name rows where they were before it. "
+            "Run optimize_indices() first, so that addresses can become row ids."
+        )
