@@ -69,7 +69,9 @@ def compile_condition(text: str, table: Schema, source: pa.Schema, now_ns: int) 
         wanted = {side: [path[1:] for path in paths if path[0] == side] for side in _SIDES}
         for side, fields in wanted.items():
             if any(not path for path in fields):
-                raise InvalidRequest(f"Invalid user input: {side} is a side of the merge, not a column: name one of it")
+                raise InvalidRequest(
+                    f"Invalid user input: {side} is a side of the merge, not a column: name one of its columns."
+                )
         used = pa.schema([pa.field(side, _pruned(both.field(side).type, wanted[side])) for side in _SIDES])
         predicate = compile_filter(text, used, now_ns=now_ns)
     except InvalidRequest as error:
