@@ -151,6 +151,10 @@ def _cast(array: pa.Array, field: pa.Field, exact: bool) -> pa.Array:
         return array
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
+    if _has_fixed_size_lists(field.type) and not (at.is_list(array.type) and len(array.values)):
+        array = pa.concat_arrays(
+            [array, array.slice(0, 0)]
+        )  # pyarrow crashes on values that have no memory of their own
     try:
         if isinstance(field.type, pa.BaseExtensionType):
             return pa.ExtensionArray.from_storage(field.type, array.cast(field.type.storage_type, safe=exact))
@@ -159,6 +163,14 @@ def _cast(array: pa.Array, field: pa.Field, exact: bool) -> pa.Array:
         raise InvalidRequest(
             f"Column {field.name!r} can't be written as {field.type}: {error}. Cast or clean the column first."
         ) from error
+
+
+def _has_fixed_size_lists(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _has_fixed_size_lists(kind.storage_type)
+    return at.is_fixed_size_list(kind) or any(
+        _has_fixed_size_lists(kind.field(index).type) for index in range(kind.num_fields)
+    )
 
 
 def _child(field: pa.Field, column: str, name: str) -> pa.Field:
