@@ -165,6 +165,12 @@ def _cast(array: pa.Array, field: pa.Field, exact: bool) -> pa.Array:
         ) from error
 
 
+def _has_plain_values(array: pa.Array, kind: pa.DataType) -> bool:
+    """Whether these are lists of numbers, and not all of them null: that is most vectors."""
+    is_vector = at.is_fixed_size_list(kind) and not kind.value_type.num_fields
+    return bool(is_vector and at.is_list(array.type) and len(array.values))
+
+
 def _has_fixed_size_lists(kind: pa.DataType) -> bool:
     if isinstance(kind, pa.BaseExtensionType):
         return _has_fixed_size_lists(kind.storage_type)
