@@ -151,10 +151,8 @@ def _cast(array: pa.Array, field: pa.Field, exact: bool) -> pa.Array:
         return array
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if _has_fixed_size_lists(field.type) and not (at.is_list(array.type) and len(array.values)):
-        array = pa.concat_arrays(
-            [array, array.slice(0, 0)]
-        )  # pyarrow crashes on values that have no memory of their own
+    if _has_fixed_size_lists(field.type) and not _has_all_values(array, field.type):
+        return _cast(_padded(array, field.type), field, exact).slice(0, len(array))
     try:
         if isinstance(field.type, pa.BaseExtensionType):
             return pa.ExtensionArray.from_storage(field.type, array.cast(field.type.storage_type, safe=exact))
@@ -165,10 +163,30 @@ def _cast(array: pa.Array, field: pa.Field, exact: bool) -> pa.Array:
         ) from error
 
 
-def _has_plain_values(array: pa.Array, kind: pa.DataType) -> bool:
-    """Whether these are lists of numbers, and not all of them null: that is most vectors."""
+def _has_all_values(array: pa.Array, kind: pa.DataType) -> bool:
+    """Whether no list is missing, as in most columns of vectors, or there is one at the end that is complete."""
     is_vector = at.is_fixed_size_list(kind) and not kind.value_type.num_fields
-    return bool(is_vector and at.is_list(array.type) and len(array.values))
+    if is_vector and not array.null_count:
+        return True
+    return bool(len(array)) and array[-1].as_py() == _sample(kind)
+
+
+def _padded(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The array with one complete row more: casting null lists, pyarrow looks at values behind the last one."""
+    return pa.concat_arrays([array, pa.array([_sample(kind)], array.type)])
+
+
+def _sample(kind: pa.DataType) -> Any:
+    """A value of a type with something in every list of it."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _sample(kind.storage_type)
+    if at.is_fixed_size_list(kind):
+        return [_sample(kind.value_type)] * kind.list_size
+    if at.is_list(kind) or at.is_large_list(kind):
+        return [_sample(kind.value_type)]
+    if at.is_struct(kind):
+        return {field.name: _sample(field.type) for field in kind}
+    return None
 
 
 def _has_fixed_size_lists(kind: pa.DataType) -> bool:
