@@ -16,10 +16,23 @@ import pytest
 
 import tablewright as tw
 from tablewright.storage import Store, open_store
-from tablewright.testing import seeded_world
+from tablewright.testing import Call, CrashAfter, DenyCreation, Fault, LoseReply, StaleList, seeded_world
 from tablewright.world import World
 
-__all__ = ["ADDRESS", "copied", "history", "listing", "new_store", "numbers", "on_stage", "set_up", "within"]
+__all__ = [
+    "ADDRESS",
+    "Judged",
+    "copied",
+    "has_effect",
+    "history",
+    "listing",
+    "makes_sense",
+    "new_store",
+    "numbers",
+    "on_stage",
+    "set_up",
+    "within",
+]
 
 ADDRESS = "memory://stage/table"
 _MODULES = ("write", "dataset", "commit", "fragment")
@@ -61,6 +74,42 @@ def copied(store: Store) -> Store:
 def listing(store: Store) -> set[str]:
     """Every object, the hint aside, which is advice and may be old."""
     return {info.path for info in store.list("") if not info.path.endswith("latest_version_hint.json")}
+
+
+def has_effect(call: Call) -> bool:
+    """Whether a call changes a store. If not, to fail before it or after it is the same."""
+    return call.method.startswith(("put", "delete"))
+
+
+def makes_sense(fault: Fault, call: Call) -> bool:
+    """Whether a fault at this call is one that no other fault at it stands for."""
+    match fault:
+        case DenyCreation():
+            return call.method == "put_if_absent"
+        case StaleList():
+            return call.method == "list"
+        case _:
+            return has_effect(call) or isinstance(fault, LoseReply | CrashAfter)
+
+
+class Judged:
+    """What stores held and how the writer ended. Many faults come out at the same, and one of them tells for all."""
+
+    def __init__(self) -> None:
+        self._cases: set[tuple[frozenset[tuple[str, bytes]], type[BaseException] | None]] = set()
+
+    def is_new(self, store: Store, error: BaseException | None) -> bool:
+        """Whether no store of these contents was met after such an end; the hint, which is advice, does not count."""
+        contents = frozenset((path, bytes(store.get(path))) for path in listing(store))
+        case = contents, None if error is None else type(error)
+        known = case in self._cases
+        self._cases.add(case)
+        return not known
+
+    @property
+    def endings(self) -> set[type[BaseException] | None]:
+        """The kinds of errors met so far, and None for success."""
+        return {ending for _, ending in self._cases}
 
 
 def numbers(start: int, stop: int) -> pa.Table:

@@ -1,8 +1,9 @@
-"""Eight real processes delete and update random rows of one table for a minute.
+"""Eight real processes delete and update random rows of one table for a while.
 
 Every version is in exactly one log, and the changes replayed in the order of their versions, on plain Python, give the
 rows of the table, the number of rows that each call reported, and the version that changed each row last: nothing was
-lost, doubled or brought back. `TABLEWRIGHT_RACE_SECONDS` makes it longer or shorter.
+lost, doubled or brought back. `TABLEWRIGHT_RACE_SECONDS=60` makes it the minute that was promised; without it a run
+takes a third of that.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import tablewright as tw
 
 CHANGER = Path(__file__).with_name("changer.py")
 SOURCE = Path(tw.__file__).parents[1]
-SECONDS = float(os.environ.get("TABLEWRIGHT_RACE_SECONDS", "60"))
+SECONDS = float(os.environ.get("TABLEWRIGHT_RACE_SECONDS", "20"))
 
 
 def _table(uri: str, *, stable: bool) -> None:
@@ -122,7 +123,7 @@ def _judge(uri: str, lines: list[dict[str, Any]], *, stable: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("stable", "others", "share"), [(True, 0, 1.0), (False, 2, 0.4)], ids=["stable, all ours", "addresses, two pylance"]
+    ("stable", "others", "share"), [(True, 0, 1.0), (False, 2, 0.5)], ids=["stable, all ours", "addresses, two pylance"]
 )
 def test_eight_processes_change_one_table(tmp_path: Path, stable: bool, others: int, share: float) -> None:
     uri = str(tmp_path / "t.lance")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 
 import pytest
 
 import tablewright as tw
+from tablewright.storage import Store
 from tablewright.testing import FaultyStore
 
 from .stage import ADDRESS, new_store, numbers, on_stage, set_up
@@ -21,11 +23,17 @@ def _stage(monkeypatch: pytest.MonkeyPatch) -> None:
     set_up(monkeypatch)
 
 
-@pytest.fixture
-def store() -> FaultyStore:
+@functools.cache
+def _table() -> Store:
+    """Made once: nobody here writes."""
     made = new_store()
     on_stage(made, lambda: tw.write_dataset(numbers(0, ROWS * FRAGMENTS), ADDRESS, max_rows_per_file=ROWS))
-    return FaultyStore(made)
+    return made
+
+
+@pytest.fixture
+def store(_stage: None) -> FaultyStore:
+    return FaultyStore(_table())
 
 
 def _files_touched(store: FaultyStore) -> int:
@@ -69,6 +77,6 @@ def test_counting_reads_no_data_file(store: FaultyStore) -> None:
 def test_no_thread_outlives_its_scan(store: FaultyStore) -> None:
     on_stage(store, lambda: tw.dataset(ADDRESS).to_table())
     before = threading.active_count()
-    for _ in range(5):
+    for _ in range(2):
         on_stage(store, lambda: tw.dataset(ADDRESS).to_table())
     assert threading.active_count() <= before

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from .referee import UNDER_TEST, assert_same_dataset, assert_same_rows, lance, ours, state_of, tree
+from .referee import UNDER_TEST, assert_same_dataset, assert_same_rows, lance, ours, tree
 from .twins import (
     SHAPES,
     assert_indices_answer_as_a_scan,
@@ -25,8 +25,12 @@ from .twins import (
     coverage,
     go_on,
     linked,
+    look,
     outcome,
     people,
+    shape_of,
+    some,
+    told,
     twins,
 )
 
@@ -180,8 +184,7 @@ def _key(uri: str) -> str:
 
 
 def test_every_change_makes_pylances_table(base: str, tmp_path: Path) -> None:
-    full = "/addresses" in base or "/several-files-stable" in base
-    for number, name in enumerate(list(CHANGES) if full else list(CHANGES)[::5]):
+    for number, name in enumerate(some(list(CHANGES), base, 6)):
         mine, theirs = twins(base, tmp_path, str(number))
         here, there = ours.dataset(mine), lance.dataset(theirs)
         result, refusal = outcome(CHANGES[name], lance, there)
@@ -203,23 +206,23 @@ def test_every_change_makes_pylances_table(base: str, tmp_path: Path) -> None:
             raise AssertionError(f"{name}: {difference}") from difference
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "add sql",
-        "add schema",
-        "add udf",
-        "alter rename and nullability",
-        "alter two casts",
-        "drop several",
-        "drop member",
-    ],
-)
-def test_each_library_goes_on_with_the_others_table(base: str, tmp_path: Path, name: str) -> None:
-    mine, theirs = twins(base, tmp_path)
-    CHANGES[name](ours, ours.dataset(mine))
-    CHANGES[name](lance, lance.dataset(theirs))
-    go_on(mine, theirs, GO_ON, "key")
+def test_each_library_goes_on_with_the_others_table(base: str, tmp_path: Path) -> None:
+    for number, name in enumerate(
+        [
+            "add sql",
+            "add schema",
+            "add udf",
+            "alter rename and nullability",
+            "alter two casts",
+            "drop several",
+            "drop member",
+        ]
+    ):
+        if (list(SHAPES).index(shape_of(base)) + number) % 2:  # each shape goes on from every other one
+            mine, theirs = twins(base, tmp_path, str(number))
+            CHANGES[name](ours, ours.dataset(mine))
+            CHANGES[name](lance, lance.dataset(theirs))
+            go_on([mine], theirs, GO_ON, "key")
 
 
 @STABLE
@@ -245,8 +248,9 @@ def test_change_after_change(tmp_path: Path, stable: bool) -> None:
     for step in steps:
         here, there = ours.dataset(mine), lance.dataset(theirs)
         assert step(here) == step(there)
-        assert_same_content(mine, theirs)
-        assert state_of(mine)["max_field_id"] == state_of(theirs)["max_field_id"]
+        found, truth = look(mine), told(theirs)
+        assert_same_content(found, truth)
+        assert found.state["max_field_id"] == truth.state["max_field_id"]
 
 
 @STABLE
@@ -279,12 +283,13 @@ def test_indices_stay_where_their_column_stays(tmp_path: Path, stable: bool) -> 
 
 def test_a_hundred_and_twenty_fragments(tmp_path: Path) -> None:
     base = str(tmp_path / "base.lance")
-    lance.write_dataset(people(0, 360), base, max_rows_per_file=3, enable_stable_row_ids=True)
+    table = people(0, 360).select(["id", "x", "s", "must"])
+    lance.write_dataset(table, base, max_rows_per_file=3, enable_stable_row_ids=True)
     for number, name in enumerate(["add sql", "add reader", "alter two casts"]):
         mine, theirs = twins(base, tmp_path, str(number))
         CHANGES[name](ours, ours.dataset(mine))
         CHANGES[name](lance, lance.dataset(theirs))
-        assert_same_state(mine, theirs)
+        assert_same_state(mine, told(theirs))
 
 
 @STABLE

@@ -23,6 +23,9 @@ from .twins import (
     linked,
     outcome,
     people,
+    shape_of,
+    some,
+    told,
     twins,
 )
 
@@ -31,7 +34,7 @@ STABLE = pytest.mark.parametrize("stable", [False, True], ids=["addresses", "sta
 
 PREDICATES = [
     "id = 12",
-    "id < 8",  # a whole fragment
+    "id < 12",  # a whole fragment
     "id < 20",  # whole fragments and a part of one
     "id % 3 = 1",  # something everywhere
     "id in (0, 7, 8, 15, 47)",
@@ -102,8 +105,7 @@ def _removed(uri: str, version: int) -> tuple[Any, ...]:
 
 
 def test_every_predicate_deletes_what_pylance_deletes(base: str, tmp_path: Path) -> None:
-    chosen = PREDICATES if "/addresses" in base or "/moved-rows" in base else PREDICATES[::4]
-    for number, predicate in enumerate(chosen):
+    for number, predicate in enumerate(some(PREDICATES, base, 5)):
         mine, theirs = twins(base, tmp_path, str(number))
         here, there = ours.dataset(mine), lance.dataset(theirs)
         assert here.delete(predicate) == there.delete(predicate), predicate
@@ -114,14 +116,15 @@ def test_every_predicate_deletes_what_pylance_deletes(base: str, tmp_path: Path)
         assert_same_dataset(mine)
 
 
-@pytest.mark.parametrize("predicate", ["id < 20 and id > 2", "id % 3 = 1", "false"])
-def test_each_library_goes_on_with_the_others_table(base: str, tmp_path: Path, predicate: str) -> None:
-    mine, theirs = twins(base, tmp_path)
-    ours.dataset(mine).delete(predicate)
-    lance.dataset(theirs).delete(predicate)
+def test_each_library_goes_on_with_the_others_table(base: str, tmp_path: Path) -> None:
     extra = set(lance.dataset(base).schema.names) - set(people(0, 0).schema.names)
     steps = GO_ON if not extra else [step for step in GO_ON if step is not GO_ON[2]]
-    go_on(mine, theirs, steps)
+    for number, predicate in enumerate(["id < 20 and id > 2", "id % 3 = 1", "false"]):
+        if (list(SHAPES).index(shape_of(base)) + number) % 3:  # each shape goes on from two of them
+            mine, theirs = twins(base, tmp_path, str(number))
+            ours.dataset(mine).delete(predicate)
+            lance.dataset(theirs).delete(predicate)
+            go_on([mine], theirs, steps)
 
 
 def test_deleting_again_and_again(base: str, tmp_path: Path) -> None:
@@ -131,7 +134,7 @@ def test_deleting_again_and_again(base: str, tmp_path: Path) -> None:
     for step in range(8):
         predicate = f"id % 8 = {step}"
         assert here.delete(predicate) == there.delete(predicate)
-        assert_same_state(mine, theirs)
+        assert_same_state(mine, told(theirs))
     assert here.count_rows() == 0
     assert here.get_fragments() == []
     assert here.delete("true") == {"num_deleted_rows": 0}
@@ -171,7 +174,7 @@ def test_truncate(tmp_path: Path, stable: bool) -> None:
         assert (here.version, here.count_rows()) == (there.version, 0)
         assert_same_state(mine, theirs)
         assert _removed(mine, here.version) == _removed(theirs, there.version)
-    go_on(mine, theirs, [lambda ds: ds.insert(people(0, 5)), lambda ds: ds.delete("id = 1")])
+    go_on([mine], theirs, [lambda ds: ds.insert(people(0, 5)), lambda ds: ds.delete("id = 1")])
     assert ours.dataset(mine, version=1).count_rows() == 40
     assert ours.dataset(mine).to_table(columns=["id"])["id"].to_pylist() == [0, 2, 3, 4]
 
@@ -191,18 +194,18 @@ def test_deletion_files_are_of_pylances_type(tmp_path: Path, stable: bool, count
         kinds = [ds.get_fragments()[0].metadata.deletion_file.file_type for ds in (lance.dataset(mine), there)]
         assert kinds[0] == kinds[1]
     assert_same_state(mine, theirs)
-    go_on(mine, theirs, [lambda ds: ds.delete("id % 2 = 1"), lambda ds: ds.delete("id >= 11000")])
+    go_on([mine], theirs, [lambda ds: ds.delete("id % 2 = 1"), lambda ds: ds.delete("id >= 11000")])
 
 
 def test_a_hundred_and_twenty_fragments(tmp_path: Path) -> None:
     base = str(tmp_path / "base.lance")
-    table = people(0, 360)
+    table = people(0, 360).select(["id", "x", "s"])
     lance.write_dataset(table, base, max_rows_per_file=3, enable_stable_row_ids=True)
     for number, predicate in enumerate(["id % 3 = 1", "id >= 30 and id < 330"]):
         mine, theirs = twins(base, tmp_path, str(number))
         assert ours.dataset(mine).delete(predicate) == lance.dataset(theirs).delete(predicate)
-        assert_same_state(mine, theirs)
-        go_on(mine, theirs, [lambda ds: ds.delete("id % 2 = 0")])
+        assert_same_state(mine, told(theirs))
+        go_on([mine], theirs, [lambda ds: ds.delete("id % 2 = 0")])
 
 
 @STABLE

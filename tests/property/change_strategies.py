@@ -14,6 +14,7 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import strategies as st
+from tests.property.merge_change import Merge, newer
 from tests.property.row_model import (
     AddColumns,
     AddNulls,
@@ -39,7 +40,7 @@ from tests.property.row_model import (
 
 import tablewright as tw
 
-__all__ = ["History", "changes", "columns_like"]
+__all__ = ["History", "changes", "columns_like", "merges"]
 
 MODES = st.sampled_from(["auto", "rewrite_rows", "rewrite_columns"])
 ROWS_MAX = 60
@@ -197,13 +198,36 @@ def _appends(model: Model) -> st.SearchStrategy[Append]:
 
 
 @st.composite
+def merges(draw: st.DrawFn, model: Model, library: Any) -> Merge:
+    """Whole rows or some columns; updates, all or some, inserts, deletes; keys that are there and keys that are not."""
+    start = max(model.rows, default=-1) + 1 + 100 * model.next_row_id
+    keys = draw(st.sets(st.sampled_from(sorted(model.rows)), max_size=6)) if model.rows else set()
+    keys |= set(range(start, start + draw(st.integers(0 if keys else 1, 3))))
+    others = [name for name in model.columns if name != "id"]
+    columns = draw(st.sets(st.sampled_from(others), min_size=1)) if draw(st.booleans()) else set(others)
+    shift = draw(st.integers(0, 9))
+    rows = [dict(new_rows(model, key + shift, 1)[0], id=key) for key in draw(st.permutations(sorted(keys)))]
+    rows = [{name: value for name, value in row.items() if name == "id" or name in columns} for row in rows]
+    matched = draw(st.sampled_from(["update", "update", "update", "delete", "nothing"]))
+    by_source = draw(predicates(model)) if draw(st.integers(0, 4)) == 0 else None
+    inserts = (matched == "nothing" and by_source is None) or draw(st.booleans())
+    if library is lance and matched == "delete" and by_source is not None:
+        inserts = True  # without, pylance stumbles over its own plan
+    condition = None
+    if matched == "update" and (numbers := [name for name in columns_like(model, "int") if name in columns]):
+        condition = draw(st.one_of(st.none(), st.sampled_from(numbers).map(newer)))
+    mode = draw(MODES) if library is tw else "auto"
+    return Merge(tuple(rows), model, matched, condition, inserts, by_source, mode)
+
+
+@st.composite
 def changes(draw: st.DrawFn, model: Model, library: Any, name: str) -> Change:
     """Any change that a table like this can take; `name` is free for a new column."""
     ways = [st.builds(Delete, predicates(model), st.booleans()), column_changes(model, name, library)]
     if set(model.columns) - {"id", "v"}:
         ways += [updates(model, library)] * 2
     if len(model.rows) < ROWS_MAX - 9:
-        ways.append(_appends(model))
+        ways += [_appends(model), merges(model, library), merges(model, library)]
     return draw(st.one_of(ways))
 
 
@@ -222,9 +246,21 @@ class History:
         version = library.dataset(self.uri).version
         assert version - self.version in (0, 1)
         self.version, self.model = version, change.after(before, version)
-        if isinstance(change, Delete | Update):
+        if isinstance(change, Delete | Update | Merge):
             assert result == change.count(before)
+        if isinstance(change, Merge) and self.stable:
+            self.model = self._with_ids(before)
         self.check()
+
+    def _with_ids(self, before: Model) -> Model:
+        """New rows of a merge get the next ids, in an order that nobody promises."""
+        found = lance.dataset(self.uri).to_table(columns=["id", "_rowid"]).to_pydict()
+        new = {id: row_id for id, row_id in zip(*found.values(), strict=True) if id not in before.rows}
+        assert sorted(new.values()) == list(range(before.next_row_id, self.model.next_row_id))
+        return replace(
+            self.model,
+            rows={id: replace(row, row_id=new.get(id, row.row_id)) for id, row in self.model.rows.items()},
+        )
 
     def index(self, column: str, kind: str) -> None:
         """pylance builds an index, so that later steps have coverage to keep or to lose."""

@@ -1,4 +1,4 @@
-"""Random histories of changes — rows appended, deleted, updated; columns added, altered, dropped — by either library.
+"""Random histories of changes — rows appended, deleted, updated, merged; columns added or dropped — by either library.
 
 After every step three agree: a plain model, Tablewright and pylance. Rows are compared by key with all their values; on
 tables with stable row ids also their ids and the versions that made and changed them. Where pylance has built an index,

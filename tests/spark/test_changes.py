@@ -23,7 +23,6 @@ from tests.concurrency.leftovers import unreferenced
 from tests.property import change_strategies, row_model
 from tests.property.change_strategies import History, changes
 from tests.property.row_model import AddColumns, Append, Change, Delete, Expression, Update, ids_in, literal, plus
-from tests.spark.helpers import run
 
 import tablewright as tw
 from tablewright.engine.spark import tasks as spark_tasks
@@ -171,56 +170,6 @@ def test_a_function_that_fails_on_a_worker_leaves_nothing(spark: Any, tmp_path: 
     with pytest.raises((TablewrightError, ZeroDivisionError), match="row 22 is too much"):
         tw.dataset(uri, engine=spark).add_columns(function)
     assert {path for path in Path(uri).rglob("*") if path.is_file()} == before
-
-
-def test_a_killed_worker_changes_nothing_twice(tmp_path: Path) -> None:
-    """A worker dies amid its task: the task runs again. If it keeps dying, nobody sees any of the change."""
-    out = run(
-        f"""
-        import lance, pyarrow as pa, tablewright as tw
-        from tablewright.engine.spark.session import embedded_session
-        from tablewright.errors import TablewrightError
-
-        folder = {str(tmp_path)!r}
-
-        def table(name):
-            rows = {{"id": range(40), "a": range(40)}}
-            return tw.write_dataset(pa.table(rows), f"{{folder}}/{{name}}.lance", max_rows_per_file=10).uri
-
-        def deadly(always):
-            def function(batch):
-                import os, signal
-                import pyarrow as pa
-                ids = batch["id"].to_pylist()
-                if 15 in ids:
-                    try:
-                        open(folder + f"/died-{{always}}", "a" if always else "x").close()
-                        os.kill(os.getpid(), signal.SIGKILL)
-                    except FileExistsError:
-                        pass
-                return pa.record_batch({{"n": pa.array([2 * i for i in ids], pa.int64())}})
-            return tw.batch_udf(output_schema=pa.schema({{"n": pa.int64()}}))(function)
-
-        spark = embedded_session("local[2,2]", brief=True)  # a task is tried twice
-        uri = table("patient")
-        tw.dataset(uri, engine=spark).add_columns(deadly(False), read_columns=["id"])
-        there = lance.dataset(uri)
-        there.validate()
-        print(there.version, there.to_table().to_pydict()["n"] == [2 * i for i in range(40)])
-        uri = table("strict")
-        try:
-            tw.dataset(uri, engine=spark).add_columns(deadly(True), read_columns=["id"])
-            print("no error")
-        except TablewrightError as error:
-            print(type(error).__name__)
-        there = lance.dataset(uri)
-        there.validate()
-        print(there.version, there.schema.names)
-        """
-    )
-    assert out.splitlines()[0] == "2 True"
-    assert out.splitlines()[1] in ("InternalError", "InvalidColumns")
-    assert out.splitlines()[2] == "1 ['id', 'a']"
 
 
 # ----------------------------------------------------------------------------------------- nothing but metadata

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 from tests.concurrency.leftovers import unreferenced
 from tests.unit.operations.merge_insert.merge_model import (
     CASES,
+    GONE,
     KEYS,
     Case,
     TableRow,
@@ -24,20 +28,23 @@ from tests.unit.operations.merge_insert.merge_model import (
 
 import tablewright as tw
 from tablewright.engine.spark.inputs import frame_of
-from tablewright.errors import InvalidRequest
+from tablewright.errors import InvalidRequest, SchemaMismatch
 
 COUNTS = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
 
 
-def _table(folder: Path, stable: bool) -> str:
-    uri = str(folder / "t.lance")
-    tw.write_dataset(target(), uri, max_rows_per_file=6, enable_stable_row_ids=stable)
-    tw.dataset(uri).delete("s in ('row 1', 'row 8')")
-    return uri
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+    """The model's table, without and with stable ids: to be copied."""
+    tables = {}
+    for stable in (False, True):
+        tables[stable] = path = tmp_path_factory.mktemp("merge") / f"{stable}.lance"
+        tw.write_dataset(target(), path, max_rows_per_file=6, enable_stable_row_ids=stable).delete(GONE)
+    return tables
 
 
 def _rows(uri: str) -> list[TableRow]:
-    table = tw.dataset(uri).to_table(with_row_id=True)
+    table = tw.dataset(uri, engine="local").to_table(with_row_id=True)
     return [TableRow({k: v for k, v in row.items() if k != "_rowid"}, row["_rowid"]) for row in table.to_pylist()]
 
 
@@ -46,22 +53,39 @@ def _leftovers(uri: str) -> set[str]:
     return unreferenced(tw.dataset(uri), paths)
 
 
-@pytest.mark.parametrize(("case", "stable"), [(case, i % 2 == 0) for i, case in enumerate(CASES)], ids=str)
-def test_every_combination_of_clauses(spark: Any, case: Case, stable: bool, tmp_path: Path) -> None:
-    """Stable ids and addresses take turns; with the local engine every case has both."""
-    uri = _table(tmp_path, stable)
-    before = _rows(uri)
-    outcome = expected(case, before, source(case).to_pylist())
-    merge = case.configure(builder(tw.dataset(uri, engine=spark), KEYS[case.key]))
-    result = merge.execute(source(case))
-    assert {name: result[name] for name in COUNTS} == outcome.counts
-    after = _rows(uri)
-    assert sorted_rows([row.values for row in after]) == sorted_rows(outcome.rows)
-    if stable:
-        kept = {row.identity: row.values for row in outcome.kept}
-        assert {row.identity: row.values for row in after if row.identity in kept} == kept
-    lance.dataset(uri).validate()
-    assert not _leftovers(uri)
+@pytest.mark.parametrize("stable", [False, True], ids=["address", "stable"])
+@pytest.mark.parametrize("partial", [False, True], ids=["full", "partial"])
+@pytest.mark.parametrize("key", KEYS)
+def test_every_combination_of_clauses(
+    spark: Any, written: dict[bool, Path], key: str, partial: bool, stable: bool, tmp_path: Path
+) -> None:
+    """Several at a time, since a small merge mostly waits for Spark; Arrow tables and DataFrames take turns."""
+    cases = [case for case in CASES if (case.key, case.partial) == (key, partial)]
+    frames = {fails: frame_of(source(_case(cases, fails)), spark) for fails in (False, True)}
+
+    def run(index: int) -> None:
+        case, uri = cases[index], str(tmp_path / f"{index}.lance")
+        shutil.copytree(written[stable], uri)
+        outcome = expected(case, _rows(uri), source(case).to_pylist())
+        merge = case.configure(builder(tw.dataset(uri, engine=spark), KEYS[key]))
+        by_frame = (index + stable) % 2 == 0
+        result = merge.execute(frames[case.matched == "fail"] if by_frame else source(case))
+        assert {name: result[name] for name in COUNTS} == outcome.counts, str(case)
+        after = _rows(uri)
+        assert sorted_rows([row.values for row in after]) == sorted_rows(outcome.rows), str(case)
+        if stable:
+            kept = {row.identity: row.values for row in outcome.kept}
+            assert {row.identity: row.values for row in after if row.identity in kept} == kept, str(case)
+        lance.dataset(uri).validate()
+        assert not _leftovers(uri), str(case)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(run, range(len(cases))))
+    assert len(cases) == 5 * 2 * 3 - 1
+
+
+def _case(cases: Sequence[Case], fails: bool) -> Case:
+    return next(case for case in cases if (case.matched == "fail") == fails)
 
 
 @pytest.mark.parametrize("mode", ["rewrite_rows", "rewrite_columns"])
@@ -98,3 +122,69 @@ def test_a_task_that_fails_leaves_nothing(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match=r"[Dd]ivide by zero"):
         merge.execute(pa.table({"id": [1, 13, 19], "x": [1.0, 2.0, 3.0]}))
     assert tw.dataset(uri).version == 1 and not _leftovers(uri)
+
+
+def test_bad_input_changes_nothing(spark: Any, tmp_path: Path) -> None:
+    """Typed errors come home from workers, and no file stays: neither the table's nor the kept source's."""
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("must", pa.int64(), nullable=False)])
+    uri = str(tmp_path / "t.lance")
+    tw.write_dataset(pa.table([[1, 2], [1, 2]], schema=schema), uri, max_rows_per_file=1)
+    files = sorted(tmp_path.rglob("*"))
+    new = pa.table({"id": [2, 5], "must": [3, 4]})
+    frame = frame_of(new, spark)
+    broken = frame.mapInArrow(_broken, "id long, must long")
+    bad: list[tuple[Any, type[Exception], str]] = [
+        (frame.union(frame), OSError, r"Ambiguous merge inserts.*\(id = "),
+        (pa.concat_tables([new, new]), OSError, r"Ambiguous merge inserts.*\(id = 2\)"),
+        (frame.withColumnRenamed("must", "zz"), OSError, r"unexpected=\[zz\]"),
+        (frame.select("must"), OSError, "No field named id"),
+        (frame.select(frame.id.cast("string"), "must"), OSError, "`id` should have type int64 but type was string"),
+        (frame.selectExpr("id", "nullif(must, 4) as must"), SchemaMismatch, "'must' is declared as non-nullable"),
+        (pa.table({"id": [2, 5], "must": [3, None]}), SchemaMismatch, "'must' is declared as non-nullable"),
+        (iter([*new.to_batches(), 5]), TypeError, "Unknown data type"),
+        (broken, RuntimeError, "no more rows"),
+    ]
+    for data, kind, message in bad:
+        merge = builder(tw.dataset(uri, engine=spark), "id").when_matched_update_all().when_not_matched_insert_all()
+        with pytest.raises(kind, match=message):
+            merge.execute(data)
+        assert sorted(tmp_path.rglob("*")) == files, message
+    fails = builder(tw.dataset(uri, engine=spark), "id").when_matched_fail().when_not_matched_insert_all()
+    with pytest.raises(InvalidRequest, match="found matching row with key values: id = 2"):
+        fails.execute(frame)
+    unwritten = builder(tw.dataset(uri, engine=spark), "id").when_matched_update_all()
+    with pytest.raises(SchemaMismatch, match="'must' is declared as non-nullable"):
+        unwritten.execute(frame.selectExpr("id", "nullif(must, 3) as must"))
+    assert sorted(tmp_path.rglob("*")) == files
+    assert unwritten.execute(frame.selectExpr("id", "nullif(must, 4) as must"))["num_updated_rows"] == 1
+
+
+def _broken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for number, batch in enumerate(batches):
+        yield batch
+        if number == 0 and batch.num_rows:
+            raise RuntimeError("no more rows")
+
+
+def test_types_that_spark_changes(spark: Any, tmp_path: Path) -> None:
+    """As keys, where they match exactly, and as members of structs that are given in part."""
+    columns = {
+        "u": pa.array([2**64 - 1, 2**53, 2**53 + 1], pa.uint64()),
+        "ns": pa.array([1, 2000, 2001], pa.timestamp("ns")),
+        "f": pa.array([0.0, -0.0, float("nan")]),
+        "half": pa.array([1.5, 2.5, 3.5], pa.float16()),
+        "w": pa.array(["a", "b", "c"]).dictionary_encode(),
+        "fixed": pa.array([b"ab", b"\0\0", b"cd"], pa.binary(2)),
+    }
+    t = pa.array([{"u": 1, "z": 1}, {"u": 2, "z": 2}, None], pa.struct({"u": pa.uint16(), "z": pa.int64()}))
+    uri = str(tmp_path / "t.lance")
+    tw.write_dataset(pa.table({"n": range(3)} | columns | {"t": t}), uri)
+    some = pa.array([{"u": 9}], pa.struct({"u": pa.uint16()}))
+    for turn, (name, array) in enumerate(columns.items()):
+        frame = frame_of(pa.table({name: array.slice(1, 1), "n": pa.array([100 + turn]), "t": some}), spark)
+        merge = builder(tw.dataset(uri), name).when_matched_update_all().when_not_matched_insert_all()
+        result = merge.execute(frame)
+        assert (result["num_updated_rows"], result["num_inserted_rows"]) == (1, 0), name
+    found = tw.dataset(uri).to_table()
+    assert sorted(found["n"].to_pylist()) == [0, 2, 105]
+    assert sorted(map(repr, found["t"].to_pylist())) == ["None", "{'u': 1, 'z': 1}", "{'u': 9, 'z': 2}"]

@@ -139,6 +139,19 @@ def test_duplicates(spark: Any, tmp_path: Path) -> None:
         tw.dataset(uri, version=1).restore()
 
 
+def test_an_index_is_not_asked_as_well(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategy, "_LOOKUP_NS", 0)
+    monkeypatch.setattr(strategy, "_LOOKUP_KEY_NS", 0.001)
+    uri = str(tmp_path / "t.lance")
+    tw.write_dataset(pa.table({"k": [25], "x": [0]}), uri)
+    lance.dataset(uri).create_scalar_index("k", "BTREE")
+    tw.dataset(uri).insert(pa.table({"k": [11, 6], "x": [1, 2]}))
+    merge = tw.dataset(uri, engine=spark).merge_insert("k").when_matched_update_all().when_not_matched_insert_all()
+    result = merge.execute(pa.table({"k": [20, 25, 11, 17], "x": [9] * 4}))
+    assert [result[name] for name in COUNTS] == [2, 2, 0]
+    assert sorted(lance.dataset(uri).to_table()["k"].to_pylist()) == [6, 11, 17, 20, 25]
+
+
 def test_a_retry_shuffles_what_is_new_only(spark: Any, tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     rows = pa.table({"k": range(40), "x": [0] * 40})

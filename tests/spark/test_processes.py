@@ -1,4 +1,4 @@
-"""What needs a session, or an end, of its own: Ctrl-C, killed workers, Connect, no Java, Java from a wheel."""
+"""What needs a session, or an end, of its own: Ctrl-C, Connect, no Java, Java from a wheel."""
 
 from __future__ import annotations
 
@@ -42,66 +42,6 @@ def test_ctrl_c_cancels_the_job() -> None:
     os.killpg(process.pid, signal.SIGINT)  # as the terminal does: to everybody in the group
     out, errors = process.communicate(timeout=60)
     assert out.splitlines() == ["interrupted True", "active []", "[7]"], errors[-3000:]
-
-
-def test_a_killed_worker_is_replaced_and_its_task_runs_again(tmp_path: Path) -> None:
-    out = run(
-        f"""
-        from pathlib import Path
-        from tablewright.engine.spark.session import embedded_session
-        from tablewright.engine.spark.tasks import run_tasks
-        from tablewright.engine.spark.frames import write_frame
-        import pyarrow as pa
-        spark = embedded_session("local[2,4]", brief=True)
-
-        def die_once(number):
-            import os, signal
-            try:
-                open({str(tmp_path)!r} + f"/died-{{number}}", "x")
-            except FileExistsError:
-                return number * 10
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        print(run_tasks(spark, die_once, range(3)))
-
-        def write(batches):
-            import os, signal, uuid
-            rows = pa.Table.from_batches(batches)
-            name = {str(tmp_path)!r} + f"/{{uuid.uuid4().hex}}.arrow"
-            with pa.OSFile(name, "wb") as file, pa.ipc.new_file(file, rows.schema) as sink:
-                sink.write_table(rows)
-            if rows["id"][0].as_py() == 0:
-                try:
-                    open({str(tmp_path)!r} + "/died-writing", "x")
-                    os.kill(os.getpid(), signal.SIGKILL)
-                except FileExistsError:
-                    pass
-            return name
-
-        names = write_frame(spark.range(0, 100, 1, 4), write, pa.schema({{"id": pa.int64()}}))
-        rows = [row for name in names for row in pa.ipc.open_file(name).read_all()["id"].to_pylist()]
-        print(rows == list(range(100)), len(names), len(list(Path({str(tmp_path)!r}).glob("*.arrow"))))
-        """
-    )
-    assert out.splitlines() == ["[0, 10, 20]", "True 4 5"]
-
-
-def test_a_worker_that_keeps_dying_ends_with_our_error() -> None:
-    out = run(
-        """
-        from tablewright.engine.spark.session import embedded_session
-        from tablewright.engine.spark.tasks import run_tasks
-        from tablewright.errors import InternalError
-        def die(number):
-            import os, signal
-            os.kill(os.getpid(), signal.SIGKILL)
-        try:
-            run_tasks(embedded_session("local[1]", brief=True), die, [1], describe="Compacting")
-        except InternalError as error:
-            print(str(error).splitlines()[0])
-        """
-    )
-    assert out.startswith("Compacting failed on a Spark worker")
 
 
 def test_connect_serves_as_well(tmp_path: Path) -> None:

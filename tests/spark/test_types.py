@@ -13,7 +13,7 @@ import pytest
 
 from tablewright.engine.spark.frames import read_frame, write_frame
 from tablewright.engine.spark.inputs import adopted_schema, frame_of, requested_schema
-from tablewright.engine.spark.types import frame_schema, spark_schema, struct_type
+from tablewright.engine.spark.types import cast_batch, frame_schema, spark_schema, struct_type
 from tablewright.errors import InvalidRequest, SchemaMismatch
 
 NOON = dt.time(12, 30, 15, 123_456)
@@ -178,3 +178,19 @@ def test_a_schema_that_is_asked_for_is_cast_to(spark: Any) -> None:
         requested_schema(frame, pa.schema({"m": pa.int8()}))
     with pytest.raises(SchemaMismatch, match=r"`v` should have type int8 but .* can't be cast"):
         requested_schema(frame, pa.schema({"s": pa.string(), "v": pa.int8(), "n": pa.int64()}))
+
+
+@pytest.mark.parametrize("kind", ["top", "struct", "list"])
+def test_vectors_that_are_all_null(kind: str) -> None:
+    """From Spark they come without any memory for their values, on which pyarrow's own cast crashes."""
+    vector, target = pa.list_(pa.float32()), pa.list_(pa.float32(), 2)
+    values, own, wanted = {
+        "top": ([None], vector, target),
+        "struct": ([{"v": None}], pa.struct({"v": vector}), pa.struct({"v": target})),
+        "list": ([[None]], pa.list_(vector), pa.list_(target)),
+    }[kind]
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, pa.schema({"v": own})) as writer:
+        writer.write_batch(pa.record_batch([pa.array(values, own)], ["v"]))
+    batch = pa.ipc.open_stream(stream.getvalue()).read_next_batch()
+    assert cast_batch(batch, pa.schema({"v": wanted}), exact=True).column("v").to_pylist() == values

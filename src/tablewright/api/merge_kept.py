@@ -79,7 +79,7 @@ class SourceInUse:
         """
         if self._is_settled:
             return
-        size = self.rows.nbytes * len(plan.key.columns) // max(1, len(self.rows.schema))
+        size = self.rows.nbytes_of(plan.key.columns)
         self.ranges, self.keys, self.shuffles_on = key_ranges(self.rows.num_rows, size), None, None
         if too_many_for_a_worker(self.rows.num_rows, size):
             choice = choose(size + scan_bytes(plan, plan.fragments.ids.tolist()))

@@ -74,6 +74,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return pa.struct([field.with_type(_plain(field.type)) for field in kind])
     if at.is_list(kind):
         return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    if at.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_plain(kind.value_type)))
     return kind
 
 

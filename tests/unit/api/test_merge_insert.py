@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
 import pytest
 from tests.unit.operations.merge_insert.merge_model import (
     CASES,
+    GONE,
+    KEYS,
+    SCHEMA,
     Case,
     TableRow,
     builder,
+    clashing,
     expected,
     sorted_rows,
     source,
@@ -18,25 +23,48 @@ from tests.unit.operations.merge_insert.merge_model import (
 )
 
 import tablewright as tw
+from tablewright.operations.merge_insert import source as sources
+from tablewright.storage import open_store
 
 COUNTS = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
 _numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every batch of a source stays a part of its own."""
+    monkeypatch.setattr(sources, "_PART_BYTES", 1)
 
 
 def new_uri() -> str:
     return f"memory://merge-insert-{next(_numbers)}"
 
 
-def new_table(stable: bool = False) -> tw.LanceDataset:
-    """The model's table in four fragments, one of which has deleted rows, and one of which is all gone."""
-    ds = tw.write_dataset(target(), new_uri(), max_rows_per_file=6, enable_stable_row_ids=stable)
-    ds.delete("s in ('row 1', 'row 8')")
-    return ds
+@functools.cache
+def _written(stable: bool, empty: bool) -> dict[str, bytes]:
+    """The files of the model's table: fragments of six rows, two with deleted rows, and one that is all gone."""
+    rows = SCHEMA.empty_table() if empty else target()
+    ds = tw.write_dataset(rows, new_uri(), max_rows_per_file=6, enable_stable_row_ids=stable)
+    ds.delete(GONE)
+    return {entry.path: ds._world.store.get(entry.path) for entry in ds._world.store.list("")}
+
+
+def new_table(stable: bool = False, empty: bool = False) -> tw.LanceDataset:
+    """A copy of the model's table, or of one without rows."""
+    uri = new_uri()
+    store = open_store(uri)
+    for path, content in _written(stable, empty).items():
+        store.put(path, content)
+    return tw.dataset(uri)
 
 
 def rows_of(ds: tw.LanceDataset) -> list[TableRow]:
     table = ds.to_table(with_row_id=True)
     return [TableRow({k: v for k, v in row.items() if k != "_rowid"}, row["_rowid"]) for row in table.to_pylist()]
+
+
+def files(ds: tw.LanceDataset) -> set[str]:
+    return {entry.path for entry in ds._world.store.list("") if not entry.path.endswith("latest_version_hint.json")}
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["address", "stable"])
@@ -45,7 +73,14 @@ def test_every_combination_of_clauses(case: Case, stable: bool) -> None:
     ds = new_table(stable)
     before = rows_of(ds)
     outcome = expected(case, before, source(case).to_pylist())
-    result = case.configure(builder(ds, _on(case))).execute(source(case))
+    merge = case.configure(builder(ds, _on(case)))
+    if case.matched == "fail":
+        there = files(ds)
+        with pytest.raises(OSError, match="found matching row with key values: ") as caught:
+            merge.execute(clashing(case))
+        assert isinstance(caught.value, tw.errors.InvalidRequest)
+        assert files(ds) == there and ds.latest_version == ds.version == 2
+    result = merge.execute(source(case).to_reader(max_chunksize=4))
     assert {name: result[name] for name in COUNTS} == outcome.counts
     assert (result["num_attempts"], result["version"]) == (1, ds.version)
     after = rows_of(ds)
@@ -54,14 +89,30 @@ def test_every_combination_of_clauses(case: Case, stable: bool) -> None:
         kept = {row.identity: row.values for row in outcome.kept}
         assert {row.identity: row.values for row in after if row.identity in kept} == kept
         new = [row.identity for row in after if row.identity not in kept]
-        assert len(new) == len(outcome.inserted) and all(id >= len(before) for id in new)
+        assert len(new) == len(outcome.inserted) and all(id >= target().num_rows for id in new)
     ds.validate()
     assert isinstance(ds.get_transactions(1)[0].operation, tw.LanceOperation.Update)  # type: ignore[union-attr]
 
 
-def _on(case: Case) -> Any:
-    from tests.unit.operations.merge_insert.merge_model import KEYS
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("sides", ["no source", "no table", "nothing"])
+def test_no_rows_on_one_side_or_both(sides: str, key: str) -> None:
+    """All clauses, too; a partial source on a composite key."""
+    for case in (case for case in CASES if case.key == key and case.partial == (key == "composite")):
+        ds = new_table(empty=sides != "no source")
+        data = source(case) if sides == "no table" else source(case).slice(0, 0)
+        outcome = expected(case, rows_of(ds), data.to_pylist())
+        result = case.configure(builder(ds, _on(case))).execute(data)
+        assert {name: result[name] for name in COUNTS} == outcome.counts, str(case)
+        assert sorted_rows([row.values for row in rows_of(ds)]) == sorted_rows(outcome.rows), str(case)
 
+
+def test_there_are_all_combinations() -> None:
+    """Five things to do with matches, two with new rows, three with the rest, except nothing at all, in six forms."""
+    assert len(set(CASES)) == (5 * 2 * 3 - 1) * len(KEYS) * 2
+
+
+def _on(case: Case) -> Any:
     return KEYS[case.key][0] if len(KEYS[case.key]) == 1 else KEYS[case.key]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,33 @@ def test_a_generator_with_a_schema() -> None:
     assert rows(ds) == UPSERTED
 
 
+def test_the_table_as_its_own_source() -> None:
+    whole = [{"id": 1, "s": "a", "x": 1.0}, {"id": 2, "s": "b", "x": 2.0}, {"id": 3, "s": "c", "x": 3.0}]
+    for data in (lambda ds: ds, lambda ds: ds.scanner(), lambda ds: ds.to_batches(batch_size=1)):
+        ds = small()
+        assert upsert(ds).execute(data(ds))["num_updated_rows"] == 3
+        assert rows(ds) == whole
+    ds = small()
+    query = ds.scanner(columns={"id": "id + 1", "x": "x * 10"}, filter="id > 1")
+    assert upsert(ds).execute(query)["num_inserted_rows"] == 1
+    assert rows(ds) == [*whole[:2], {"id": 3, "s": "c", "x": 20.0}, {"id": 4, "s": None, "x": 30.0}]
+
+
+@pytest.mark.parametrize("on_disk", [False, True], ids=["in memory", "on disk"])
+def test_what_can_be_read_once_is_read_again_after_a_conflict(
+    on_disk: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(keep, "__defaults__", (0 if on_disk else 1 << 20,))
+    for data in (lambda: NEW.to_reader(max_chunksize=1), lambda: (batch for batch in NEW.to_batches(max_chunksize=1))):
+        ds = small()
+        tw.dataset(ds.uri).insert({"id": [4, 5], "s": ["theirs", "theirs"], "x": [0.0, 0.0]})
+        result = upsert(ds).execute(data())
+        assert (result["num_updated_rows"], result["num_inserted_rows"], result["num_attempts"]) == (2, 0, 2)
+        assert rows(ds) == [*UPSERTED, {"id": 5, "s": "theirs", "x": 0.0}]
+    assert not list(tmp_path.iterdir())
+
+
 # -------------------------------------------------------------------------------------------------------- semantics
 def test_an_empty_source() -> None:
     ds = small()
@@ -142,6 +169,30 @@ def test_nested_keys_and_structs_given_in_part() -> None:
         assert by_key[None] == {"t": None, "n": 3}
         added = [row["t"] for row in ds.to_table().to_pylist() if row["n"] is None]
         assert added == [{"k": 7, "text": None, "deep": {"u": None, "v": 3}}, None]
+
+
+def test_members_of_python_values_are_given_in_part_too() -> None:
+    table = pa.table({"id": [1, 2], "t": [{"a": 1, "b": "x", "deep": {"u": 1, "v": 1}}, None]})
+    for data in ({"id": [1, 7], "t": [{"b": "y"}, None]}, [{"id": 1, "t": {"b": "y"}}, {"id": 7, "t": None}]):
+        ds = tw.write_dataset(table, new_uri())
+        upsert(ds).execute(data)
+        assert [row["t"] for row in rows(ds)] == [{"a": 1, "b": "y", "deep": {"u": 1, "v": 1}}, None, None]
+    upsert(ds).execute([{"id": 2, "t": {"deep": {"v": 5}, "a": 0}}])
+    assert rows(ds)[1]["t"] == {"a": 0, "b": None, "deep": {"u": None, "v": 5}}
+
+
+def test_structs_in_lists_are_given_as_a_whole() -> None:
+    """Which of the old items would a new one with some members be? New rows have null in the others."""
+    ds = tw.write_dataset(pa.table({"id": [1], "l": [[{"a": 1, "b": 2}]]}), new_uri())
+    some = pa.table({"id": [1, 2], "l": [[{"b": 5}], [{"b": 6}]]})
+    for data in (some, some.to_pylist(), some.to_pydict()):
+        with pytest.raises(SchemaMismatch, match=r"missing=\[l\.item\.a\].*structs in lists need all their members"):
+            upsert(ds).execute(data)
+    with pytest.raises(OSError, match=r"missing=\[t\.a\]"):
+        upsert(tw.write_dataset(pa.table({"id": [1], "t": [{"a": 1}]}), new_uri())).execute(
+            pa.table({"id": [1], "t": pa.array([{}], pa.struct([]))})
+        )
+    assert ds.latest_version == 1
 
 
 def test_types_that_are_awkward_to_move() -> None:
@@ -220,6 +271,8 @@ def test_stable_ids_and_versions() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- bad input
+TEXT_KEYS = pa.record_batch({"id": ["text"], "s": ["q"], "x": [1.0]})
+NAMELESS = pa.record_batch({"zz": [1], "s": ["q"], "x": [1.0]})
 BAD: dict[str, tuple[Callable[[tw.LanceDataset], Any], type[Exception], str]] = {
     "nothing to do": (
         lambda ds: builder(ds, "id").execute(NEW),
@@ -241,6 +294,51 @@ BAD: dict[str, tuple[Callable[[tw.LanceDataset], Any], type[Exception], str]] = 
         lambda ds: upsert(ds).execute(NEW.set_column(0, "id", NEW["x"])),
         OSError,
         "`id` should have type int64 but type was double",
+    ),
+    "a stream that lies": (
+        lambda ds: upsert(ds).execute(pa.RecordBatchReader.from_batches(NEW.schema, iter([TEXT_KEYS]))),
+        ValueError,
+        'Cannot cast column "id" from string to int64',
+    ),
+    "other names in a stream": (
+        lambda ds: upsert(ds).execute(pa.RecordBatchReader.from_batches(NEW.schema, iter([NAMELESS]))),
+        OSError,
+        r"missing=\['id'\]; unexpected=\['zz'\]",
+    ),
+    "batches of two schemas": (
+        lambda ds: upsert(ds).execute(iter([*NEW.to_batches(), TEXT_KEYS])),
+        ValueError,
+        "Batch 1 of the iterable has another schema",
+    ),
+    "something else after batches": (
+        lambda ds: upsert(ds).execute(iter([*NEW.to_batches(), 5])),
+        TypeError,
+        "Unknown data type <class 'int'>",
+    ),
+    "a name twice": (
+        lambda ds: upsert(ds).execute(pa.Table.from_arrays([[1], [2]], names=["id", "id"])),
+        ValueError,
+        "Duplicate column names",
+    ),
+    "a name in other case": (
+        lambda ds: upsert(ds).execute(pa.table({"ID": [1]})),
+        OSError,
+        r"missing=\[id\], unexpected=\[ID\]",
+    ),
+    "a number for a float key": (
+        lambda ds: upsert(ds, "x").execute(pa.table({"x": [2**53 + 1]})),
+        OSError,
+        "`x` should have type double but type was int64",
+    ),
+    "a condition that fails": (
+        lambda ds: builder(ds, "id").when_matched_update_all("1 / (source.id - 2) > 0").execute(NEW),
+        OSError,
+        "Divide by zero",
+    ),
+    "by source condition that fails": (
+        lambda ds: builder(ds, "id").when_not_matched_by_source_delete("1 / (id - 1) > 0").execute(NEW),
+        ValueError,
+        "Divide by zero",
     ),
     "data of no kind": (lambda ds: upsert(ds).execute(5), TypeError, "Unknown data type"),
     "generator without schema": (lambda ds: upsert(ds).execute(iter(())), ValueError, "Must provide schema"),
@@ -303,8 +401,50 @@ def test_nulls_where_none_may_be() -> None:
         upsert(ds).execute(pa.table({"id": [2, 5], "must": [None, 1]}))
     with pytest.raises(OSError, match="non-nullable and not provided by the source"):
         upsert(ds).execute(pa.table({"id": [2, 5]}))
+    merge = builder(ds, "id").when_matched_update_all()
+    for mode in ("rewrite_rows", "rewrite_columns"):
+        with pytest.raises(SchemaMismatch, match="'must' is declared as non-nullable"):
+            merge.write_mode(mode).execute(pa.table({"id": [2, 1], "must": [None, 1]}))
     assert files(ds) == before
-    assert builder(ds, "id").when_matched_update_all().execute(pa.table({"id": [2, 5]}))["num_updated_rows"] == 1
+    assert merge.write_mode("auto").execute(pa.table({"id": [2, 5]}))["num_updated_rows"] == 1
+
+
+def test_nulls_that_are_not_written_do_not_matter() -> None:
+    """Where nothing is inserted: null keys are equal to nothing, and rows that match nothing are left out."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("must", pa.int64(), nullable=False)])
+    ds = tw.write_dataset(pa.table([[1, 2, 3], [1, 2, 3]], schema=schema), new_uri())
+    data = pa.table({"id": [None, 2, 9], "must": [1, 7, None]})
+    assert builder(ds, "id").when_matched_update_all().execute(data)["num_updated_rows"] == 1
+    assert builder(ds, "id").when_matched_delete().execute(data.slice(1))["num_deleted_rows"] == 1
+    assert builder(ds, "id").when_not_matched_by_source_delete().execute(pa.table({"id": [3, None]}))
+    assert rows(ds) == [{"id": 3, "must": 3}]
+    with pytest.raises(SchemaMismatch, match="'id' is declared as non-nullable"):
+        upsert(ds).execute(pa.table({"id": [None], "must": [1]}))
+
+
+def test_a_generator_that_fails_midway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its own error comes out, and neither the table nor the temporary directory has anything of it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sources, "_PART_BYTES", 1)
+    monkeypatch.setattr(keep, "__defaults__", (1,))
+    ds = small()
+    before = files(ds)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from NEW.to_batches()
+        yield from NEW.to_batches()
+        raise LookupError("no more")
+
+    for data in (batches(), pa.RecordBatchReader.from_batches(NEW.schema, batches())):
+        with pytest.raises(LookupError, match="no more"):
+            upsert(ds).execute(data)
+    with pytest.raises(OSError, match="Ambiguous"):
+        upsert(ds).execute(pa.concat_tables([NEW, NEW]))
+    with pytest.raises(OSError, match="found matching row"):
+        builder(ds, "id").when_matched_fail().execute(NEW)
+    upsert(ds).analyze_plan(NEW)
+    upsert(ds).execute_uncommitted(NEW.slice(0, 0))
+    assert files(ds) == before and not list(tmp_path.iterdir())
 
 
 # ------------------------------------------------------------------------------------------- plans, and no commit

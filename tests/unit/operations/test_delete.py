@@ -159,11 +159,11 @@ def test_indices_stay(tmp_path: Path) -> None:
 
 
 def test_thousands_of_fragments_are_quick(tmp_path: Path) -> None:
-    dataset = tw.write_dataset(numbers(6000), tmp_path / "t", max_rows_per_file=2)
-    started = time.perf_counter()
-    assert dataset.delete("id % 6 = 0") == {"num_deleted_rows": 1000}
-    assert time.perf_counter() - started < 20
-    assert ids(dataset) == [i for i in range(6000) if i % 6]
+    dataset = tw.write_dataset(numbers(3000), tmp_path / "t", max_rows_per_file=2)
+    started = time.process_time()
+    assert dataset.delete("id % 6 = 0") == {"num_deleted_rows": 500}
+    assert time.process_time() - started < 10
+    assert ids(dataset) == [i for i in range(3000) if i % 6]
 
 
 class TestSteps:

@@ -355,11 +355,11 @@ class TestWays:
         refereed(dataset)
 
     def test_thousands_of_fragments_are_quick(self, tmp_path: Path) -> None:
-        dataset = tw.write_dataset(numbers(4000), tmp_path / "t", max_rows_per_file=2)
-        started = time.perf_counter()
-        assert dataset.update({"x": "1"}, where="id % 4 = 0", write_mode="rewrite_rows") == {"num_rows_updated": 1000}
-        assert time.perf_counter() - started < 30
-        assert dataset.count_rows("x = 1") == 1000
+        dataset = tw.write_dataset(numbers(2400), tmp_path / "t", max_rows_per_file=2)
+        started = time.process_time()
+        assert dataset.update({"x": "1"}, where="id % 4 = 0", write_mode="rewrite_rows") == {"num_rows_updated": 600}
+        assert time.process_time() - started < 15
+        assert dataset.count_rows("x = 1") == 600
 
 
 class TestIndices:

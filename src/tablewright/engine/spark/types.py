@@ -151,6 +151,8 @@ def _cast(array: pa.Array, field: pa.Field, exact: bool) -> pa.Array:
         return array
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
+    if _has_fixed_size_lists(field.type) and not _has_all_values(array, field.type):
+        return _cast(_padded(array, field.type), field, exact).slice(0, len(array))
     try:
         if isinstance(field.type, pa.BaseExtensionType):
             return pa.ExtensionArray.from_storage(field.type, array.cast(field.type.storage_type, safe=exact))
@@ -159,6 +161,40 @@ def _cast(array: pa.Array, field: pa.Field, exact: bool) -> pa.Array:
         raise InvalidRequest(
             f"Column {field.name!r} can't be written as {field.type}: {error}. Cast or clean the column first."
         ) from error
+
+
+def _has_all_values(array: pa.Array, kind: pa.DataType) -> bool:
+    """Whether no list is missing, as in most columns of vectors, or there is one at the end that is complete."""
+    is_vector = at.is_fixed_size_list(kind) and not kind.value_type.num_fields
+    if is_vector and not array.null_count:
+        return True
+    return bool(len(array)) and array[-1].as_py() == _sample(kind)
+
+
+def _padded(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The array with one complete row more: casting null lists, pyarrow looks at values behind the last one."""
+    return pa.concat_arrays([array, pa.array([_sample(kind)], array.type)])
+
+
+def _sample(kind: pa.DataType) -> Any:
+    """A value of a type with something in every list of it."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _sample(kind.storage_type)
+    if at.is_fixed_size_list(kind):
+        return [_sample(kind.value_type)] * kind.list_size
+    if at.is_list(kind) or at.is_large_list(kind):
+        return [_sample(kind.value_type)]
+    if at.is_struct(kind):
+        return {field.name: _sample(field.type) for field in kind}
+    return None
+
+
+def _has_fixed_size_lists(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _has_fixed_size_lists(kind.storage_type)
+    return at.is_fixed_size_list(kind) or any(
+        _has_fixed_size_lists(kind.field(index).type) for index in range(kind.num_fields)
+    )
 
 
 def _child(field: pa.Field, column: str, name: str) -> pa.Field:

@@ -42,19 +42,27 @@ def answer_all(code: bytes, carried: Sequence[bytes], posted: Iterator[pa.Record
 
 def write_partition(code: bytes, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write one partition's rows, whose columns are those of ``schema`` by position; no answer if it has none."""
-    named = (batch.rename_columns(schema.names) for batch in batches if batch.num_rows)
-    yield from consume_partition(code, (cast_batch(batch, schema, exact=True) for batch in named))
+
+    def fitted(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return cast_batch(batch.rename_columns(schema.names), schema, exact=True)
+
+    yield from consume_partition(code, batches, fitted)
 
 
-def consume_partition(code: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What a function answers to one partition's rows; no answer if it has none."""
+def consume_partition(
+    code: bytes,
+    batches: Iterator[pa.RecordBatch],
+    prepare: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda batch: batch,
+) -> Iterator[pa.RecordBatch]:
+    """What a function answers to one partition's rows, each batch prepared for it; no answer if there are none."""
     from pyspark import TaskContext
 
     full = (batch for batch in batches if batch.num_rows)
     first = next(full, None)
     if first is not None:
         context = TaskContext.get()
-        yield answer(context.partitionId() if context else 0, pickle.loads(code), _chained(first, full))
+        rows = map(prepare, _chained(first, full))
+        yield answer(context.partitionId() if context else 0, pickle.loads(code), rows)
     freeze_once()
 
 

@@ -24,7 +24,7 @@ from tablewright.format.schema import Schema
 from tablewright.operations.merge_insert.clauses import InvalidMerge
 from tablewright.operations.scan_columns import Path
 
-__all__ = ["MatchCondition", "compile_condition", "compile_table_condition"]
+__all__ = ["MatchCondition", "compile_condition", "compile_table_condition", "true_where"]
 
 _SIDES = ("source", "target")
 
@@ -44,11 +44,16 @@ class MatchCondition:
         batch = no_columns(source.num_rows)
         if used:
             batch = pa.RecordBatch.from_arrays([_struct(sides[side]) for side in used], names=used)
-        try:
-            mask = self.predicate.mask(batch)
-        except InvalidRequest as error:
-            raise InvalidMerge(str(error)) from error
-        return mask.fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+        return true_where(self.predicate, batch)
+
+
+def true_where(predicate: Predicate, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    """For which rows a predicate is true; one that fails on a row is :class:`InvalidMerge`."""
+    try:
+        mask = predicate.mask(batch)
+    except InvalidRequest as error:
+        raise InvalidMerge(str(error)) from error
+    return mask.fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def _struct(batch: pa.RecordBatch) -> pa.Array:
@@ -69,7 +74,9 @@ def compile_condition(text: str, table: Schema, source: pa.Schema, now_ns: int) 
         wanted = {side: [path[1:] for path in paths if path[0] == side] for side in _SIDES}
         for side, fields in wanted.items():
             if any(not path for path in fields):
-                raise InvalidRequest(f"Invalid user input: {side} is a side of the merge, not a column: name one of it")
+                raise InvalidRequest(
+                    f"Invalid user input: {side} is a side of the merge, not a column: name one of its columns."
+                )
         used = pa.schema([pa.field(side, _pruned(both.field(side).type, wanted[side])) for side in _SIDES])
         predicate = compile_filter(text, used, now_ns=now_ns)
     except InvalidRequest as error:

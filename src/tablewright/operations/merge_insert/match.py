@@ -20,7 +20,7 @@ from tablewright.data.context import ReadContext
 from tablewright.data.prefetch import spread
 from tablewright.data.read import Rows, no_columns
 from tablewright.expressions.filters import Predicate
-from tablewright.operations.merge_insert.condition import MatchCondition
+from tablewright.operations.merge_insert.condition import MatchCondition, true_where
 from tablewright.operations.merge_insert.key_columns import KeyColumns
 from tablewright.operations.merge_insert.keys import KeyTable
 from tablewright.operations.merge_insert.pairs import FragmentMatches, Offsets, Pairs, no_offsets
@@ -174,7 +174,7 @@ class _Finder:
         condition = self._task.by_source_condition
         if condition is not None and len(missing):
             batch = rows.batch if len(missing) == len(rows) else rows.batch.take(pa.array(missing))
-            missing = missing[condition.mask(batch).fill_null(False).to_numpy(zero_copy_only=False)]
+            missing = missing[true_where(condition, batch)]
         return _offsets_at(rows, missing)
 
 

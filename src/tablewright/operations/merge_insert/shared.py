@@ -126,6 +126,8 @@ def opened(source: KeptSource | SharedSource, world: World) -> KeptSource:
     """The source itself; a worker keeps the last one it opened."""
     if isinstance(source, KeptSource):
         return source
+    if not source.paths:  # nothing to know it by
+        return source.open(world)
     with _lock:
         known = _sources.get(source.paths)
         if known is None:
@@ -168,6 +170,8 @@ def key_table(keys: KeyTable | SharedKeys, world: World) -> KeyTable:
         return keys
     name = (keys.source.paths, keys.key, keys.rows)
     source = opened(keys.source, world)
+    if not keys.source.paths:
+        return KeyTable(source_keys(source, keys.key, keys.rows), keys.rows[0])
     with _lock:
         known = _tables.get(name)
         if known is None:

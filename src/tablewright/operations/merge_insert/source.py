@@ -1,7 +1,7 @@
 """The source, kept: a merge reads its rows in the order of the table, and all again if another writer came first.
 
 Rows stay in memory up to a limit; a larger source goes to an Arrow file in a temporary directory, mapped into memory,
-so that the operating system holds what is looked at. Either way rows are found by their position.
+so that the operating system holds what is looked at, and may take it back. Either way rows are found by their position.
 
 A source is a list of *parts*. Rows are taken part by part, in ascending order, and put in the order asked for.
 """
@@ -52,6 +52,9 @@ class _Batch:
         self._batch = batch
         self.num_rows: int = batch.num_rows
 
+    def nbytes_of(self, columns: Sequence[str]) -> int:
+        return int(self._batch.select(list(columns)).nbytes)
+
     def take(self, offsets: Positions, columns: Sequence[str]) -> pa.RecordBatch:
         return self._batch.select(list(columns)).take(pa.array(offsets))
 
@@ -94,6 +97,17 @@ class KeptSource:
         widths = [fixed_width(self.schema.field(name).type) for name in columns]
         known = [width for width in widths if width is not None]
         return _fitting_rows(sum(known)) if len(known) == len(widths) else self.rows_per_batch
+
+    def nbytes_of(self, columns: Sequence[str]) -> int:
+        """How many bytes some columns have, at most: all that other columns are not known to have."""
+        if all(isinstance(part, _Batch) for part in self._parts):
+            return sum(part.nbytes_of(columns) for part in self._parts if isinstance(part, _Batch))
+        widths = {field.name: fixed_width(field.type) for field in self.schema}
+        own = [widths[name] for name in columns]
+        if None not in own:
+            return self.num_rows * sum(width for width in own if width is not None)
+        others = sum(width or 0 for name, width in widths.items() if name not in columns)
+        return max(0, self.nbytes - self.num_rows * others)
 
     def take(self, positions: Positions, columns: Sequence[str] | None = None) -> pa.RecordBatch:
         """The rows at some positions, in their order; a position may come more than once."""

@@ -72,6 +72,8 @@ def choose_strategy(
     every = tuple(id for id in plan.fragments.ids.tolist() if id not in known)
     ranges = ranges or ((0, source_rows or 0),)
     scans = _Scans(every, ranges, source_rows, shuffles)
+    if shuffles:
+        return scans.because("so many keys are not looked up in an index")
     if len(plan.key.paths) != 1:
         return scans.because(f"the key has {len(plan.key.paths)} columns, and no index serves that")
     segments = usable_btrees(snapshot, plan.key.ids[0])

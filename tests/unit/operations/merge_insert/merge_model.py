@@ -13,7 +13,20 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["CASES", "KEYS", "SCHEMA", "Case", "Expected", "TableRow", "builder", "expected", "source", "target"]
+__all__ = [
+    "CASES",
+    "GONE",
+    "KEYS",
+    "SCHEMA",
+    "Case",
+    "Expected",
+    "TableRow",
+    "builder",
+    "clashing",
+    "expected",
+    "source",
+    "target",
+]
 
 Values = Mapping[str, Any]
 
@@ -94,6 +107,16 @@ def target() -> pa.Table:
     rows = [_row(i) for i in range(23)]
     rows.append(_row(2) | {"s": "the other row 2", "x": 1.0})
     return pa.Table.from_pylist(rows, SCHEMA)
+
+
+GONE = "s in ('row 1', 'row 8') or (s >= 'row 12' and s <= 'row 17')"
+"""Rows that are deleted before a merge: some, and all of the third of four fragments of six rows."""
+
+
+def clashing(case: Case) -> pa.Table:
+    """A source for ``when_matched_fail`` of which one row meets a row of the table."""
+    row = [value for value in _row(20).items() if value[0] in source(case).column_names]
+    return pa.concat_tables([source(case), pa.Table.from_pylist([dict(row)], source(case).schema)])
 
 
 def source(case: Case) -> pa.Table:

@@ -30,6 +30,7 @@ WIDENS = [
     (pa.duration("ms"), pa.duration("ns")),
     (pa.decimal128(5, 2), pa.decimal128(10, 3)),
     (pa.null(), pa.int64()),
+    (pa.json_(pa.large_string()), pa.json_()),
     (pa.dictionary(pa.int32(), pa.string()), pa.string()),
     (pa.string(), pa.dictionary(pa.int32(), pa.string())),
     (pa.list_(pa.int8()), pa.list_(pa.int64())),
@@ -56,6 +57,8 @@ REFUSED = [
     (pa.list_(pa.float32()), pa.list_(pa.float32(), 2)),
     (pa.struct({"c": pa.int8()}), pa.struct({"a": pa.int64()})),
     (pa.bool_(), pa.int8()),
+    (pa.string(), pa.json_()),
+    (pa.binary(16), pa.uuid()),
     (pa.int8(), pa.dictionary(pa.int32(), pa.int64())),
 ]
 
@@ -105,6 +108,31 @@ def test_columns_without_null_have_to_be_given_for_inserts_only() -> None:
     assert _fit(nested, partly, inserts=False).in_part == ("t",)
     with pytest.raises(InvalidMerge, match=r"\['t.must'\]"):
         _fit(nested, partly)
+
+
+def test_what_can_not_be_left_out() -> None:
+    """Members of structs in lists, where rows are updated; all members of a struct."""
+    items = pa.struct({"a": pa.int8(), "b": pa.int8()})
+    table = pa.schema({"id": pa.int64(), "t": pa.struct({"l": pa.large_list(items), "x": pa.int8()})})
+    lacking = pa.schema({"id": pa.int64(), "t": pa.struct({"l": pa.list_(pa.struct({"b": pa.int8()}))})})
+    known = Schema.from_arrow(table)
+    with pytest.raises(SchemaMismatch, match=r"`t` had mismatched children: .*missing=\[t\.l\.item\.a\]"):
+        fit_schema(known, lacking, find_key(known, "id"), inserts=True)
+    assert fit_schema(known, lacking, find_key(known, "id"), inserts=True, updates=False).in_part == ("t",)
+    with pytest.raises(SchemaMismatch, match=r"missing=\[t\.l, t\.x\]"):
+        _fit(table, pa.schema({"id": pa.int64(), "t": pa.struct([])}), inserts=False)
+
+
+def test_nulls_are_looked_at_early_for_inserts_only() -> None:
+    must = pa.struct([pa.field("a", pa.int8(), nullable=False)])
+    table = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("t", must, nullable=False)])
+    batch = pa.record_batch(
+        [pa.array([None, 1]), pa.array([{"a": None}, None], pa.struct({"a": pa.int8()}))], ["id", "t"]
+    )
+    with pytest.raises(SchemaMismatch, match=r"'id' is declared as non-nullable.*'t' is declared.*'t.a' is declared"):
+        list(fitted_batches(_fit(table, batch.schema), [batch]))
+    (fitting,) = fitted_batches(_fit(table, batch.schema, inserts=False), [batch])
+    assert fitting.to_pylist() == batch.to_pylist()
 
 
 def test_what_is_kept_and_what_changes() -> None:

@@ -90,3 +90,26 @@ def test_a_stream_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(ValueError, match="no more"):
         keep(SCHEMA, batches(), memory_bytes_max=0)
     assert not list(tmp_path.iterdir())
+
+
+def test_how_large_some_columns_are() -> None:
+    schema = pa.schema({"n": pa.int64(), "s": pa.string(), "v": pa.list_(pa.float32(), 2)})
+    rows = pa.record_batch([range(100), ["wide " * 20] * 100, [[1.0, 2.0]] * 100], schema=schema)
+    for limit in (1 << 30, 0):
+        kept = keep(schema, [rows], memory_bytes_max=limit)
+        assert kept.nbytes_of(["n"]) == 800 and 10_000 <= kept.nbytes_of(["s"]) <= 10_500
+        few = kept.only(np.arange(0, 100, 2))  # not measured: what the other columns are known to have is taken off
+        assert few.nbytes_of(["n", "v"]) == 800 and 5_000 <= few.nbytes_of(["s"]) <= 5_300
+        kept.close()
+
+
+def test_dictionaries_with_nulls_in_lists_are_united() -> None:
+    kind = pa.large_list(pa.dictionary(pa.int32(), pa.string()))
+    schema = pa.schema({"l": kind})
+
+    def batch(text: str) -> pa.RecordBatch:
+        words = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array([text, None]))
+        return pa.record_batch([pa.LargeListArray.from_arrays(pa.array([0, 2], pa.int64()), words)], schema=schema)
+
+    kept = keep(schema, [batch("a"), batch("b")])
+    assert kept.take(np.array([1, 0]))["l"].to_pylist() == [["b", None], ["a", None]]
