@@ -633,12 +633,7 @@ def test_a_hundred_and_twenty_fragments(tmp_path: Path, stable: bool, mode: str)
     mine, theirs = twins(base, tmp_path)
     for updates, where in [({"x": "-id"}, "id % 3 = 1"), ({"s": "'n'"}, "id >= 30 and id < 330")]:
         assert update(ours.dataset(mine), updates, where, mode) == lance.dataset(theirs).update(updates, where=where)
-<<<<<<< HEAD
-        _same(mine, theirs, "auto" if stable else mode)  # by id here, by address there
-    go_on(mine, theirs, GO_ON)
-=======
-    _same(mine, theirs, mode)
->>>>>>> main
+    _same(mine, theirs, "auto" if stable else mode)  # by id here, by address there
 
 
 @STABLE
