@@ -26,6 +26,7 @@ _U64_MAX = (1 << 64) - 1
 _U32_MAX = (1 << 32) - 1
 _FILE_VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 _FIRST_V2_MAJOR = 2
+_FEW_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +161,8 @@ def _problems_of_sequences(fragment: Fragment) -> Iterator[str]:
     if fragment.row_ids is not None:
         yield from _problems_of_row_ids(fragment.row_ids, fragment)
     for data in {fragment.created_at, fragment.last_updated_at} - {None}:
-        for problem in _problems_of_versions(data or b"", fragment.physical_rows):
+        judge = _problems_of_few_versions if len(data or b"") < _FEW_BYTES else _problems_of_versions
+        for problem in judge(data or b"", fragment.physical_rows):
             yield f"fragment {fragment.id}: {problem}"
 
 
@@ -173,8 +175,12 @@ def _problems_of_row_ids(data: bytes, fragment: Fragment) -> Iterator[str]:
 
 
 @lru_cache(maxsize=256)
+def _problems_of_few_versions(data: bytes, physical_rows: int) -> tuple[str, ...]:
+    """Cached: fragments written together have the same versions. Long sequences would fill the memory."""
+    return _problems_of_versions(data, physical_rows)
+
+
 def _problems_of_versions(data: bytes, physical_rows: int) -> tuple[str, ...]:
-    """Cached: fragments written together have the same versions."""
     try:
         decode_versions(data, "", physical_rows)
     except CorruptTable as error:

@@ -3,6 +3,7 @@
 Nearly every fragment of a table with stable row ids holds one range of ids, or a few. A columnar scan (``wire.py``) of
 three steps reads them all: where each fragment keeps its row ids, which segments these have, and the bounds of the
 ranges. Fragments with long sequences or with other shapes are only named: whoever needs them decodes them one by one.
+:func:`encode_ranges` is the other direction, for many fragments of one range each.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tablewright.format.row_versions import field_sizes, put_fields
 from tablewright.format.wire import Bools, Ints, Longs, Spans, as_buffer, scan
 
-__all__ = ["RowIdRanges", "row_id_ranges"]
+__all__ = ["RowIdRanges", "encode_ranges", "row_id_ranges"]
 
 T = TypeVar("T", bound=np.generic)
 
@@ -120,3 +122,23 @@ def _in_order(spans: Spans) -> Spans:
     """In the order of the bytes: a scan notes what it meets round by round."""
     order = np.argsort(spans.starts, kind="stable")
     return Spans(spans.rows[order], spans.starts[order], spans.ends[order])
+
+
+def encode_ranges(starts: Longs, ends: Longs) -> list[bytes]:
+    """The bytes of many sequences of one range each, from ``starts`` up to ``ends`` (exclusive, and above).
+
+    >>> encode_ranges(np.array([10], np.uint64), np.array([20], np.uint64))[0].hex()
+    '0a060a04080a1014'
+    """
+    start_sizes, end_sizes = field_sizes(starts, optional=True), field_sizes(ends)
+    inner = start_sizes + end_sizes
+    stops = np.cumsum(inner + 4)
+    at = stops - inner - 4
+    out = np.zeros(int(stops[-1]) if len(stops) else 0, np.uint8)
+    for depth, size in enumerate((inner + 2, inner)):
+        out[at + 2 * depth] = 0x0A  # field 1 of sequence and segment: segment, range
+        out[at + 2 * depth + 1] = size
+    put_fields(out, at + 4, 0x08, starts, start_sizes)
+    put_fields(out, at + 4 + start_sizes, 0x10, ends, end_sizes)
+    data = out.tobytes()
+    return [data[begin:stop] for begin, stop in zip(at.tolist(), stops.tolist(), strict=True)]

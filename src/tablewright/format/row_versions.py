@@ -28,7 +28,7 @@ from tablewright.format.segment_codec import segment_from_proto
 from tablewright.format.segments import Numbers, Offsets
 from tablewright.format.wire import as_buffer, decode_message, scan
 
-__all__ = ["VersionSequence", "decode_versions", "encode_versions"]
+__all__ = ["VersionSequence", "decode_versions", "encode_versions", "field_sizes", "put_fields"]
 
 _ROWS_MAX = 2**32
 _RUNS_BY_OFFSET_MAX = 64
@@ -67,8 +67,11 @@ class VersionSequence:
     @classmethod
     def from_values(cls, versions: npt.ArrayLike) -> VersionSequence:
         """The runs of one version per row."""
-        values = np.asarray(versions).astype(np.uint64)
-        return _coalesced(np.ones(len(values), np.int64), values)
+        values = np.asarray(versions).astype(np.uint64, copy=False)
+        if not len(values):
+            return cls()
+        begins = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
+        return cls(np.diff(begins, append=len(values)).tobytes(), values[begins].tobytes())
 
     def __len__(self) -> int:
         return int(self.counts.sum())
@@ -142,7 +145,7 @@ def encode_versions(sequence: VersionSequence) -> bytes:
     else:
         ends = counts
     starts = ends - counts
-    parts = [_sizes(starts, optional=True), _sizes(ends), _sizes(versions, optional=True)]
+    parts = [field_sizes(starts, optional=True), field_sizes(ends), field_sizes(versions, optional=True)]
     within_range = parts[0] + parts[1]
     within_span = within_range + 2  # tag and length of the range; all lengths here fit one byte
     within_run = within_span + 2 + parts[2]
@@ -153,20 +156,20 @@ def encode_versions(sequence: VersionSequence) -> bytes:
         out[at + 2 * depth + 1] = size
     at = at + 6
     for tag, values, size in ((0x08, starts, parts[0]), (0x10, ends, parts[1]), (0x10, versions, parts[2])):
-        _put(out, at, tag, values, size)
+        put_fields(out, at, tag, values, size)
         at = at + size
     return out.tobytes()
 
 
 def _short_runs(counts: Numbers, versions: Numbers) -> bytes:
     """Runs that begin at 0, all numbers in one byte: each takes ten bytes, of which two differ."""
-    out = np.empty((len(counts), len(_SHORT_RUN)), np.uint8)
-    out[:] = np.frombuffer(_SHORT_RUN, np.uint8)
-    out[:, 7], out[:, 9] = counts, versions
-    return out.tobytes()
+    out = bytearray(_SHORT_RUN * len(counts))
+    rows = np.frombuffer(out, np.uint8).reshape(-1, len(_SHORT_RUN))
+    rows[:, 7], rows[:, 9] = counts, versions
+    return bytes(out)
 
 
-def _sizes(values: Numbers, *, optional: bool = False) -> Offsets:
+def field_sizes(values: Numbers, *, optional: bool = False) -> Offsets:
     """Bytes of each number as a field: one for the tag and one per seven bits; none for an optional zero."""
     sizes = np.full(len(values), 2, np.int64)
     for bits in range(7, 64, 7):
@@ -174,7 +177,7 @@ def _sizes(values: Numbers, *, optional: bool = False) -> Offsets:
     return np.where(values == 0, 0, sizes) if optional else sizes
 
 
-def _put(out: npt.NDArray[np.uint8], at: Offsets, tag: int, values: Numbers, sizes: Offsets) -> None:
+def put_fields(out: npt.NDArray[np.uint8], at: Offsets, tag: int, values: Numbers, sizes: Offsets) -> None:
     """Write tag and varint of every number that has a size."""
     out[at[sizes > 0]] = tag
     for number in range(1, int(sizes.max(initial=0))):
@@ -241,14 +244,13 @@ def _decode_short(data: bytes) -> tuple[Offsets, Numbers] | None:
     """What :func:`_short_runs` wrote; ``None`` for anything else."""
     if len(data) % len(_SHORT_RUN):
         return None
-    rows = np.frombuffer(data, np.uint8).reshape(-1, len(_SHORT_RUN))
-    usual = np.frombuffer(_SHORT_RUN, np.uint8)
-    counts, versions = rows[:, 7], rows[:, 9]
-    if int(counts.max()) >= _ONE_BYTE or int(versions.max()) >= _ONE_BYTE:
+    bare = bytearray(data)
+    rows = np.frombuffer(bare, np.uint8).reshape(-1, len(_SHORT_RUN))
+    counts, versions = rows[:, 7].astype(np.int64), rows[:, 9].astype(np.uint64)
+    rows[:, 7], rows[:, 9] = 0, 0
+    if bare != _SHORT_RUN * len(rows) or int(counts.max()) >= _ONE_BYTE or int(versions.max()) >= _ONE_BYTE:
         return None
-    if not all(bool(np.all(rows[:, place] == usual[place])) for place in (0, 1, 2, 3, 4, 5, 6, 8)):
-        return None
-    return counts.astype(np.int64), versions.astype(np.uint64)
+    return counts, versions
 
 
 def _decode_runs(data: bytes, path: str) -> tuple[list[int], Numbers]:

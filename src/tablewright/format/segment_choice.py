@@ -90,15 +90,15 @@ def _ways(firsts: Numbers, lasts: Numbers, descends: Breaks) -> Iterator[Breaks]
     """Where segments may end, one bool per pair of neighbours; each way once, those with fewer segments first."""
     yield descends
     gaps = np.where(descends, 0, firsts[1:] - lasts[:-1])
-    known = {int(descends.sum())}
+    known = {descends.tobytes()}
     ways = [descends | (gaps > np.uint64(gap)) for gap in _GAPS]
     ways.insert(2, descends | (firsts[1:] >> _HIGH_BITS != firsts[:-1] >> _HIGH_BITS))
     long = lasts - firsts >= np.uint64(_LONG_RUN)
     if long.any():
         ways = [way | more for more in (False, long[1:] | long[:-1]) for way in (descends, *ways)]
     for way in sorted(ways, key=np.count_nonzero):
-        if int(way.sum()) not in known:
-            known.add(int(way.sum()))
+        if way.tobytes() not in known:
+            known.add(way.tobytes())
             yield way
 
 

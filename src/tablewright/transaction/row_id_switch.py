@@ -25,7 +25,8 @@ import numpy as np
 from tablewright.errors import CommitConflict, InvalidRequest
 from tablewright.format.fragment import FragmentList
 from tablewright.format.manifest import Manifest
-from tablewright.format.row_ids import RowIdSequence, VersionSequence, encode_row_ids, encode_versions
+from tablewright.format.row_id_ranges import encode_ranges
+from tablewright.format.row_ids import VersionSequence, encode_versions
 from tablewright.format.transaction import Merge, Transaction
 
 __all__ = ["enable_row_ids", "enables_row_ids", "switched_on"]
@@ -68,9 +69,8 @@ def switched_on(manifest: Manifest) -> Manifest:
 
 def _addresses(fragments: FragmentList) -> list[bytes]:
     """The row ids of each fragment: the addresses of its rows."""
-    places = zip(fragments.ids.tolist(), fragments.physical_rows.tolist(), strict=True)
-    starts = ((id << _OFFSET_BITS, rows) for id, rows in places)
-    return [encode_row_ids(RowIdSequence.from_range(start, start + rows)) for start, rows in starts]
+    starts = fragments.ids << np.uint64(_OFFSET_BITS)
+    return encode_ranges(starts, starts + fragments.physical_rows)
 
 
 def _check(manifest: Manifest) -> None:
