@@ -227,7 +227,8 @@ def changes(draw: st.DrawFn, model: Model, library: Any, name: str) -> Change:
     if set(model.columns) - {"id", "v"}:
         ways += [updates(model, library)] * 2
     if len(model.rows) < ROWS_MAX - 9:
-        ways += [_appends(model), merges(model, library), merges(model, library)]
+        ways += [_appends(model)]
+        ways += [merges(model, library)] * 2 if set(model.columns) - {"id"} else []
     return draw(st.one_of(ways))
 
 
