@@ -3,7 +3,7 @@
 Every version is in exactly one log, and the changes replayed in the order of their versions, on plain Python, give the
 rows of the table, the number of rows that each call reported, and the version that changed each row last: nothing was
 lost, doubled or brought back. `TABLEWRIGHT_RACE_SECONDS=60` makes it the minute that was promised; without it a run
-takes a third of that.
+takes a sixth of that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import tablewright as tw
 
 CHANGER = Path(__file__).with_name("changer.py")
 SOURCE = Path(tw.__file__).parents[1]
-SECONDS = float(os.environ.get("TABLEWRIGHT_RACE_SECONDS", "20"))
+SECONDS = float(os.environ.get("TABLEWRIGHT_RACE_SECONDS", "10"))
 
 
 def _table(uri: str, *, stable: bool) -> None:
