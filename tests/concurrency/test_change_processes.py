@@ -8,11 +8,7 @@ takes a sixth of that.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,11 +18,11 @@ import pyarrow as pa
 import pytest
 from tests.concurrency.changer import KEYS, apply
 from tests.concurrency.leftovers import unreferenced
+from tests.concurrency.racers import race
 
 import tablewright as tw
 
-CHANGER = Path(__file__).with_name("changer.py")
-SOURCE = Path(tw.__file__).parents[1]
+CHANGER = str(Path(__file__).with_name("changer.py"))
 SECONDS = float(os.environ.get("TABLEWRIGHT_RACE_SECONDS", "10"))
 
 
@@ -42,33 +38,8 @@ def _table(uri: str, *, stable: bool) -> None:
 
 
 def _race(uri: str, libraries: list[str], folder: Path, seconds: float) -> list[dict[str, Any]]:
-    """Start one changer for each name, let them go at the same moment, wait for all; their logs by version."""
-    start = folder / "start"
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONWARNINGS": "ignore"}
-    logs = [folder / f"{number}.jsonl" for number in range(len(libraries))]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(CHANGER), library, uri, str(number), str(seconds), str(start), str(logs[number])],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for number, library in enumerate(libraries)
-    ]
-    try:
-        deadline = time.monotonic() + 90
-        while len(list(folder.glob("start.ready-*"))) < len(processes) and time.monotonic() < deadline:
-            assert all(process.poll() is None for process in processes), "a changer died before the start"
-            time.sleep(0.01)
-        start.touch()
-        endings = [(process.communicate(timeout=seconds + 240)[0], process.returncode) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    for library, (output, code) in zip(libraries, endings, strict=True):
-        assert code == 0, f"a changer of {library} failed:\n{output[-3000:]}"
-    lines = [{**json.loads(line), "log": log.name} for log in logs for line in log.read_text().splitlines()]
+    """Let one changer for each name go; their logs by version."""
+    lines = race(CHANGER, uri, libraries, seconds, folder, seconds_max=seconds + 240)
     return sorted(lines, key=lambda line: line["version"])
 
 

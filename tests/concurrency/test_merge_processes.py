@@ -7,12 +7,8 @@ and no merge was made of what was not there. `TABLEWRIGHT_RACE_UPSERTS` makes it
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,47 +18,18 @@ import lance
 import pytest
 from tests.concurrency.leftovers import unreferenced
 from tests.concurrency.merger import KEYS, SCHEMA, rows
+from tests.concurrency.racers import race
 
 import tablewright as tw
 
-MERGER = Path(__file__).with_name("merger.py")
-SOURCE = Path(tw.__file__).parents[1]
+MERGER = str(Path(__file__).with_name("merger.py"))
 MERGES = int(os.environ.get("TABLEWRIGHT_RACE_UPSERTS", "100"))
 PRIMARY = {"lance-schema:unenforced-primary-key": "true"}
 
 
 def _race(uri: str, libraries: Sequence[str], merges: int, folder: Path) -> list[dict[str, Any]]:
-    """Start one merger for each name, let them go at the same moment, wait for all; their logs by version."""
-    start = folder / "start"
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONWARNINGS": "ignore"}
-    logs = [folder / f"{number}.jsonl" for number in range(len(libraries))]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(MERGER), library, uri, str(number), str(merges), str(start), str(logs[number])],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for number, library in enumerate(libraries)
-    ]
-    try:
-        deadline = time.monotonic() + 90
-        while len(list(folder.glob("start.ready-*"))) < len(processes) and time.monotonic() < deadline:
-            assert all(process.poll() is None for process in processes), "a merger died before the start"
-            time.sleep(0.01)
-        start.touch()
-        endings = [(process.communicate(timeout=280)[0], process.returncode) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    for library, (output, code) in zip(libraries, endings, strict=True):
-        assert code == 0, f"a merger of {library} failed:\n{output[-3000:]}"
-    lines = [
-        {**json.loads(line), "by": library}
-        for library, log in zip(libraries, logs, strict=True)
-        for line in log.read_text().splitlines()
-    ]
+    """Let one merger for each name go; their logs by version."""
+    lines = race(MERGER, uri, libraries, merges, folder, seconds_max=280)
     return sorted(lines, key=lambda line: line["version"])
 
 

@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
+from tests.concurrency.racers import race
 
 import tablewright as tw
 
-APPENDER = Path(__file__).with_name("appender.py")
-SOURCE = Path(tw.__file__).parents[1]
+APPENDER = str(Path(__file__).with_name("appender.py"))
 APPENDS = 25
 
 
 def _race(uri: str, libraries: list[str], folder: Path) -> None:
-    """Start one appender for each name, let them go at the same moment, and wait for all."""
-    start = folder / "start"
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONWARNINGS": "ignore"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(APPENDER), library, uri, str(number), str(APPENDS), str(start)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for number, library in enumerate(libraries, 1)
-    ]
-    try:
-        deadline = time.monotonic() + 90
-        while len(list(folder.glob("start.ready-*"))) < len(processes) and time.monotonic() < deadline:
-            assert all(process.poll() is None for process in processes), "an appender died before the start"
-            time.sleep(0.01)
-        start.touch()
-        endings = [(process.communicate(timeout=180)[0], process.returncode) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    for library, (output, code) in zip(libraries, endings, strict=True):
-        assert code == 0, f"an appender of {library} failed:\n{output[-3000:]}"
+    """Let one appender for each name go, and wait for all."""
+    race(APPENDER, uri, libraries, APPENDS, folder, seconds_max=180, first=1)
 
 
 def _judge(uri: str, libraries: list[str]) -> None:

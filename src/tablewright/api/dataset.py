@@ -18,9 +18,8 @@ import pyarrow.dataset as pads
 
 from tablewright.api import commit as commits
 from tablewright.api.change_verbs import ChangeVerbs
-from tablewright.api.changes_feed import Changes, changes_of
-from tablewright.api.delta import DatasetDelta, delta_of
 from tablewright.api.fragment import LanceFragment
+from tablewright.api.identity_verbs import IdentityVerbs
 from tablewright.api.locate import instant_ns, open_world
 from tablewright.api.operation import Transaction
 from tablewright.api.refs import Branches, Tags
@@ -35,7 +34,6 @@ from tablewright.errors import InvalidRequest, StorageError, TableNotFound, Unsu
 from tablewright.format.transaction import MapUpdate, Restore, UpdateConfig
 from tablewright.operations import take
 from tablewright.operations.describe import describe_indices, describe_versions
-from tablewright.operations.enable_row_ids import run_enable
 from tablewright.operations.validate import validate
 from tablewright.snapshot.branch import Reference, create_branch, open_reference
 from tablewright.snapshot.files import read_manifest, read_transaction
@@ -78,7 +76,7 @@ def dataset(
     return LanceDataset._of(snapshot, default_scan_options=default_scan_options, engine=engine, spark=spark)
 
 
-class LanceDataset(ChangeVerbs, pads.Dataset):  # type: ignore[misc]
+class LanceDataset(ChangeVerbs, IdentityVerbs, pads.Dataset):  # type: ignore[misc]
     """One version of a Lance table."""
 
     _snapshot: Snapshot
@@ -379,58 +377,6 @@ class LanceDataset(ChangeVerbs, pads.Dataset):  # type: ignore[misc]
         """Check this version against its files; raises :class:`~tablewright.errors.CorruptTable` with all problems."""
         validate(self._snapshot, LocalEngine().map)
 
-    # ---- what changed
-
-    def delta(
-        self,
-        compared_against: int | None = None,
-        *,
-        begin_version: int | None = None,
-        end_version: int | None = None,
-    ) -> DatasetDelta:
-        """What was inserted, updated and deleted since a version, or after one and up to another.
-
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2]}, "memory://delta-example", enable_stable_row_ids=True)
-        >>> _ = ds.delete("id = 1")
-        >>> ds.delta(compared_against=1).get_deleted_row_ids().read_all().to_pydict()
-        {'_rowid': [0]}
-        """
-        return delta_of(self._snapshot, compared_against, begin_version, end_version)
-
-    def changes(
-        self,
-        from_version: int,
-        to_version: int | None = None,
-        columns: Sequence[str] | Mapping[str, str] | None = None,
-        filter: str | pc.Expression | None = None,
-        *,
-        net: bool = False,
-        batch_size: int | None = None,
-    ) -> Changes:
-        """The rows that changed after a version, up to another (by default this one), before and after each change.
-
-        With ``net`` the two versions are compared as a whole, else each commit between them is told.
-
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2]}, "memory://changes-example", enable_stable_row_ids=True)
-        >>> ds.insert({"id": [3]})
-        >>> _ = ds.delete("id = 1")
-        >>> ds.changes(1).to_table().select(["id", "_change_type", "_commit_version", "_rowid"]).to_pylist()[1]
-        {'id': 1, '_change_type': 'delete', '_commit_version': 3, '_rowid': 0}
-        """
-        return changes_of(
-            self._snapshot,
-            from_version,
-            to_version,
-            columns,
-            filter,
-            net=net,
-            batch_size=batch_size,
-            engine=self._engine,
-            spark=self._spark,
-        )
-
     # ---- what pyarrow's datasets can do, through Arrow tables (their C++ side is not ours)
 
     def filter(self, expression: pc.Expression | str) -> pads.Dataset:
@@ -458,22 +404,6 @@ class LanceDataset(ChangeVerbs, pads.Dataset):  # type: ignore[misc]
     def insert(self, data: Any, *, schema: pa.Schema | None = None, mode: str = "append", **options: Any) -> None:
         """Add rows; this dataset moves to the new version."""
         self._snapshot = write_dataset(data, self, schema=schema, mode=mode, **options)._snapshot
-
-    def enable_stable_row_ids(self) -> None:
-        """Give this table row ids that survive updates and compaction, from the next version on.
-
-        Only metadata is written: existing rows keep their present row ids, so indices stay valid, and count as created
-        by the version that switches it on. Nothing happens if it is on already.
-
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2]}, "memory://enable-row-ids-example")
-        >>> ds.enable_stable_row_ids()
-        >>> ds.update({"id": "id * 10"}, where="id = 1")
-        {'num_rows_updated': 1}
-        >>> ds.take_rows([0]).to_pydict(), ds.has_stable_row_ids
-        ({'id': [10]}, True)
-        """
-        self._snapshot = run_enable(self._snapshot)
 
     @property
     def metadata(self) -> dict[str, str]:
