@@ -4,7 +4,10 @@
 ``from tablewright.dataset import …`` finds, as in pylance.
 """
 
+from tablewright.api.changes_feed import Changes
 from tablewright.api.dataset import LanceDataset, dataset
+from tablewright.api.delta import DatasetDelta
+from tablewright.api.merge_insert import MergeInsertBuilder
 from tablewright.api.operation import DatasetBasePath, Index, IndexFile, LanceOperation, Transaction
 from tablewright.api.refs import Branches, Tags
 from tablewright.api.scanner import ColumnOrdering, LanceScanner
@@ -15,13 +18,16 @@ from tablewright.operations.write import COMMIT_MESSAGE_KEY as LANCE_COMMIT_MESS
 __all__ = [
     "LANCE_COMMIT_MESSAGE_KEY",
     "Branches",
+    "Changes",
     "ColumnOrdering",
     "DatasetBasePath",
+    "DatasetDelta",
     "Index",
     "IndexFile",
     "LanceDataset",
     "LanceOperation",
     "LanceScanner",
+    "MergeInsertBuilder",
     "SqlQuery",
     "SqlQueryBuilder",
     "Tags",
