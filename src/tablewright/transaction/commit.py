@@ -6,6 +6,9 @@
 3. Write the transaction file, *apply* the transaction to the newest manifest, and publish the next one.
 4. Lost the name → wait a little, with jitter, and go on at 1 with what is new.
 
+Reading what others wrote takes time, in which they write more. So 1 is repeated until we are at most one version
+behind, and the wait is measured in tries, not in what was waited before: a slow writer among quick ones gets its turn.
+
 A version in between that carries our own uuid means that an earlier attempt of ours was committed after all: then
 we are done, and nothing is doubled.
 """
@@ -58,6 +61,8 @@ from tablewright.world import World
 
 __all__ = ["CommitOptions", "Committed", "commit", "commit_detached"]
 
+_CATCH_UPS_MAX = 8
+_BACK_OFF_SECONDS_MAX = 1.0
 _INLINE_BYTES_MAX = 1 << 16
 """Larger transactions are in their own file only: everybody who opens the table reads the manifest file."""
 
@@ -174,15 +179,23 @@ class _Loop:
             newest_or_ours = self._catch_up(newest)
             if isinstance(newest_or_ours, Committed):
                 return newest_or_ours
-            newest = newest_or_ours
+            newest, began = newest_or_ours, self.world.clock.monotonic()
             committed = self._attempt(newest)
             if committed is not None:
                 return committed
-            self._back_off(newest.version)
+            self._back_off(newest.version, self.world.clock.monotonic() - began)
 
     # -- learning what came in between
 
     def _catch_up(self, seen: Snapshot) -> Snapshot | Committed:
+        for _ in range(_CATCH_UPS_MAX):
+            newest = self._look_ahead(seen)
+            if isinstance(newest, Committed) or newest.version <= seen.version + 1:
+                return newest
+            seen = newest
+        return seen
+
+    def _look_ahead(self, seen: Snapshot) -> Snapshot | Committed:
         store = self.world.store
         entry = probe_latest(store, seen.version)
         if entry.version <= seen.version:
@@ -283,12 +296,12 @@ class _Loop:
             raise VersionNotFound(self.world.store.location.uri, f"Version {operation.version}")
         return read_manifest(self.world.store, at).manifest
 
-    def _back_off(self, version: int) -> None:
+    def _back_off(self, version: int, try_seconds: float) -> None:
         elapsed = self.world.clock.monotonic() - self.started
         if self.attempts > self.options.max_retries or elapsed > self.options.timeout_seconds:
             raise self._exhausted(version + 1)
-        unit = max(0.005, 1.1 * elapsed / self.attempts)
-        self.world.clock.sleep(min(5.0, unit * 2 ** min(self.attempts - 1, 5)) * self.world.jitter())
+        seconds = max(0.005, try_seconds) * 2 ** min(self.attempts - 1, 3)
+        self.world.clock.sleep(min(_BACK_OFF_SECONDS_MAX, seconds) * self.world.jitter())
 
     def _exhausted(self, version: int) -> CommitConflict:
         reason = f"Failed to commit the transaction after {self.options.max_retries} retries"

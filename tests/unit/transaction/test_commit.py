@@ -43,7 +43,7 @@ from tablewright.testing.faulty_store import (
     Pause,
     on_call,
 )
-from tablewright.testing.worlds import seeded_world
+from tablewright.testing.worlds import SeededClock, seeded_world
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.commit import CommitOptions, Committed, commit, commit_detached
 from tablewright.world import World
@@ -140,6 +140,44 @@ def test_a_race_for_the_same_number_is_lost_once_and_won_then(world: World) -> N
     ours = replace(world, store=FaultyStore(world.store, other_writer_first))
     committed = commit(ours, transaction(world, base, append("ours")), base=base)
     assert (committed.attempts, committed.snapshot.version, numbers(world)) == (2, 3, [1, 2, 3])
+
+
+def test_a_slow_writer_among_quick_ones_catches_up_before_it_tries(world: World) -> None:
+    """For every three versions that we read, somebody adds one: trying after the first look would lose each time."""
+    base = create(world)
+    newest = base
+    for number in range(27):
+        newest = do(world, newest, append(f"before-{number}")).snapshot
+    read: set[str] = set()
+
+    def quick_writers(call: Call) -> Fault | None:
+        if not call.method.startswith("get") or not call.path.startswith("_versions/") or call.path in read:
+            return None
+        read.add(call.path)
+        return Pause(lambda _: do(world, newest, append(f"meanwhile-{len(read)}"))) if len(read) % 3 == 0 else None
+
+    ours = replace(world, store=FaultyStore(world.store, quick_writers))
+    committed = commit(ours, transaction(world, base, append("ours")), base=base)
+    assert committed.attempts == 1
+    assert 40 <= committed.snapshot.version <= 50
+
+
+def test_waiting_is_measured_in_tries_and_not_in_what_was_waited_before(world: World) -> None:
+    base = create(world)
+    clock = SeededClock()
+    ours = replace(
+        world,
+        store=FaultyStore(
+            world.store,
+            on_call(Pause(lambda call: do(world, base, append(f"{call.index}"))), method="put_if_absent"),
+        ),
+        clock=clock,
+        jitter=lambda: 1.0,
+    )
+    with pytest.raises(CommitConflict, match="after 20 retries"):
+        commit(ours, transaction(world, base, append("ours")), base=base)
+    assert len(clock.slept) == 20 and clock.slept == sorted(clock.slept)
+    assert clock.slept[0] > 0 and clock.slept[-1] <= 8.5 * clock.slept[0]
 
 
 @pytest.mark.parametrize("fault", [LoseReply(), DenyCreation(), FailBefore()])
