@@ -89,7 +89,7 @@ def encode_manifest_file(manifest: Manifest, transaction_bytes: bytes) -> bytes:
         transaction_position = sum(map(len, parts))
         parts += _prefixed(transaction_bytes)
     position = sum(map(len, parts))
-    parts += _prefixed(encode_manifest(manifest, Sections(index_position, transaction_position)))
+    parts += _prefixed(*encode_manifest(manifest, Sections(index_position, transaction_position)))
     parts.append(_FOOTER.pack(position, VERSION_MAJOR, VERSION_MINOR, MAGIC))
     return b"".join(parts)
 
@@ -121,10 +121,11 @@ def decode_manifest_file(
     )
 
 
-def _prefixed(section: bytes) -> tuple[bytes, bytes]:
-    if len(section) > _SECTION_BYTES_MAX:
-        raise InternalError(f"A section of {len(section)} bytes does not fit a manifest file.")
-    return _LENGTH.pack(len(section)), section
+def _prefixed(*section: bytes) -> tuple[bytes, ...]:
+    size = sum(map(len, section))
+    if size > _SECTION_BYTES_MAX:
+        raise InternalError(f"A section of {size} bytes does not fit a manifest file.")
+    return _LENGTH.pack(size), *section
 
 
 def _manifest_section(data: bytes, path: str) -> bytes:

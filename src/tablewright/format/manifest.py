@@ -17,7 +17,8 @@ from tablewright.errors import CorruptTable
 from tablewright.format.flags import MIXED_FILE_VERSIONS, problems_of_flags
 from tablewright.format.fragment import Fragment, FragmentList, problems_of_fragment
 from tablewright.format.index import IndexMetadata, problems_of_index
-from tablewright.format.row_ids import decode_row_ids, decode_versions
+from tablewright.format.row_ids import decode_row_ids
+from tablewright.format.row_versions import check_versions
 from tablewright.format.schema import Schema, problems_of_schema
 
 __all__ = ["BasePath", "Manifest", "WriterVersion", "problems_of_manifest"]
@@ -160,10 +161,11 @@ def _problems_of_sequences(fragment: Fragment) -> Iterator[str]:
     """New sequences are decoded once, here: each must have an entry per physical row."""
     if fragment.row_ids is not None:
         yield from _problems_of_row_ids(fragment.row_ids, fragment)
-    for data in {fragment.created_at, fragment.last_updated_at} - {None}:
-        judge = _problems_of_few_versions if len(data or b"") < _FEW_BYTES else _problems_of_versions
-        for problem in judge(data or b"", fragment.physical_rows):
-            yield f"fragment {fragment.id}: {problem}"
+    for data in (fragment.created_at, fragment.last_updated_at):
+        if data is not None:
+            judge = _problems_of_few_versions if len(data) < _FEW_BYTES else _problems_of_versions
+            for problem in judge(data, fragment.physical_rows):
+                yield f"fragment {fragment.id}: {problem}"
 
 
 def _problems_of_row_ids(data: bytes, fragment: Fragment) -> Iterator[str]:
@@ -182,7 +184,7 @@ def _problems_of_few_versions(data: bytes, physical_rows: int) -> tuple[str, ...
 
 def _problems_of_versions(data: bytes, physical_rows: int) -> tuple[str, ...]:
     try:
-        decode_versions(data, "", physical_rows)
+        check_versions(data, "", physical_rows)
     except CorruptTable as error:
         return error.problems
     return ()

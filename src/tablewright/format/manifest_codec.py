@@ -6,6 +6,7 @@ fragment, and an untouched fragment keeps every byte.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tablewright.errors import CorruptTable, InternalError, UnsupportedFeature
@@ -14,7 +15,7 @@ from tablewright.format.fragment import FragmentList
 from tablewright.format.manifest import BasePath, Manifest, WriterVersion, problems_of_manifest
 from tablewright.format.proto import table_pb2 as pb
 from tablewright.format.schema import schema_from_proto, schema_to_proto
-from tablewright.format.wire import decode_message, encode_message, unknown_of
+from tablewright.format.wire import decode_message, encode_message, encode_varint, unknown_of
 
 __all__ = [
     "Sections",
@@ -28,6 +29,8 @@ __all__ = [
 
 _NS_PER_S = 1_000_000_000
 _CURRENT_FILES = (2, 2)
+_LONG_FRAGMENT_BYTES = 1 << 16
+_FRAGMENTS_TAG = b"\x12"  # field 2, a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,19 @@ def checked_after_reading(manifest: Manifest, path: str) -> Manifest:
     return manifest
 
 
-def encode_manifest(manifest: Manifest, sections: Sections) -> bytes:
-    """The message of a manifest as it is, without its indices, which have a section of their own."""
-    return encode_message(f"Version {manifest.version}", lambda: _to_message(manifest, sections))
+def encode_manifest(manifest: Manifest, sections: Sections) -> tuple[bytes, ...]:
+    """The message of a manifest in pieces, as it is, without its indices, which have a section of their own.
+
+    Fragments with long sequences are megabytes each, and protobuf would copy them several times: they are put where
+    they belong, behind the fields of the schema.
+    """
+    what, fragments = f"Version {manifest.version}", manifest.fragments.raw
+    if sum(map(len, fragments)) <= len(fragments) * _LONG_FRAGMENT_BYTES:
+        return (encode_message(what, lambda: _to_message(manifest, sections, fragments)),)
+    schema = encode_message(what, lambda: pb.ManifestShell(fields=schema_to_proto(manifest.schema)))
+    rest = encode_message(what, lambda: _to_message(manifest, sections, ()))
+    framed = (part for fragment in fragments for part in (_FRAGMENTS_TAG, encode_varint(len(fragment)), fragment))
+    return (schema, *framed, rest[len(schema) :])
 
 
 def decode_manifest(data: bytes, path: str) -> tuple[Manifest, Sections]:
@@ -86,11 +99,11 @@ def _sections(message: pb.ManifestShell) -> Sections:
     return Sections(message.index_section if message.HasField("index_section") else None, transaction)
 
 
-def _to_message(manifest: Manifest, sections: Sections) -> pb.ManifestShell:
+def _to_message(manifest: Manifest, sections: Sections, fragments: Sequence[bytes]) -> pb.ManifestShell:
     seconds, nanos = divmod(manifest.timestamp_ns, _NS_PER_S)
     message = pb.ManifestShell(
         fields=schema_to_proto(manifest.schema),
-        fragments=manifest.fragments.raw,
+        fragments=fragments,
         version=manifest.version,
         version_aux_data=manifest.version_aux_data,
         schema_metadata=dict(manifest.schema.metadata),

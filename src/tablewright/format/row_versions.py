@@ -28,13 +28,13 @@ from tablewright.format.segment_codec import segment_from_proto
 from tablewright.format.segments import Numbers, Offsets
 from tablewright.format.wire import as_buffer, decode_message, scan
 
-__all__ = ["VersionSequence", "decode_versions", "encode_versions", "field_sizes", "put_fields"]
+__all__ = ["VersionSequence", "check_versions", "decode_versions", "encode_versions", "field_sizes", "put_fields"]
 
 _ROWS_MAX = 2**32
 _RUNS_BY_OFFSET_MAX = 64
 _ONE_BYTE = 0x80
 _MANY_BYTES = 1024
-_SHORT_RUN = bytes.fromhex("0a080a040a0210001000")  # a run of 0 rows of version 0
+_SHORT_RUN = bytes.fromhex("0a080a040a0210001000")  # a run of 0 rows of version 0: bytes 7 and 9
 _SPAN, _VERSION = 1, 2  # fields of a run
 _RANGE, _START, _END = 1, 1, 2  # of a segment, and of a range in it
 
@@ -70,8 +70,11 @@ class VersionSequence:
         values = np.asarray(versions).astype(np.uint64, copy=False)
         if not len(values):
             return cls()
-        begins = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
-        return cls(np.diff(begins, append=len(values)).tobytes(), values[begins].tobytes())
+        ends = np.flatnonzero(values[1:] != values[:-1])
+        bounds = np.empty(len(ends) + 2, np.int64)
+        bounds[0], bounds[-1] = 0, len(values)
+        np.add(ends, 1, out=bounds[1:-1])
+        return cls((bounds[1:] - bounds[:-1]).tobytes(), values[bounds[:-1]].tobytes())
 
     def __len__(self) -> int:
         return int(self.counts.sum())
@@ -110,13 +113,26 @@ class VersionSequence:
 
     def patched(self, offsets: npt.NDArray[Any] | BitMap | FrozenBitMap, version: int) -> VersionSequence:
         """The same rows, those at ``offsets`` (an array or a bitmap) with another version."""
-        values = self.to_numpy()
         if not isinstance(offsets, np.ndarray):
             offsets = np.frombuffer(offsets.to_array(), np.uint32)
-        if len(offsets) and not (int(offsets.min()) >= 0 and int(offsets.max()) < len(values)):
-            raise InvalidRequest(f"A row offset lies outside 0..{len(values)}.")
-        values[offsets.astype(np.int64)] = version
-        return VersionSequence.from_values(values)
+        ends = np.cumsum(self.counts)
+        rows = int(ends[-1]) if len(ends) else 0
+        if len(offsets) and not (int(offsets.min()) >= 0 and int(offsets.max()) < rows):
+            raise InvalidRequest(f"A row offset lies outside 0..{rows}.")
+        if not rows:
+            return self
+        new = np.zeros(rows, np.bool_)
+        new[offsets.astype(np.int64)] = True
+        is_bound = np.empty(rows + 1, np.bool_)
+        np.not_equal(new[1:], new[:-1], out=is_bound[1:-1])
+        is_bound[0], is_bound[ends] = True, True
+        bounds = np.flatnonzero(is_bound)
+        begins, counts = bounds[:-1], bounds[1:] - bounds[:-1]
+        old = self.versions if len(ends) == 1 else self.at(begins)
+        versions = np.where(new[begins], np.uint64(version), old)
+        if len(ends) == 1 and version != old[0]:
+            return VersionSequence(counts.tobytes(), versions.tobytes())
+        return _coalesced(counts, versions)
 
 
 def _coalesced(counts: Offsets, versions: Numbers) -> VersionSequence:
@@ -137,7 +153,7 @@ def encode_versions(sequence: VersionSequence) -> bytes:
     """
     if sequence._stored is not None:
         return sequence._stored
-    counts, versions = sequence.counts.astype(np.uint64), sequence.versions
+    counts, versions = sequence.counts.view(np.uint64), sequence.versions
     if len(counts) <= _RUNS_BY_OFFSET_MAX:
         ends = np.cumsum(counts)
     elif int(counts.max()) < _ONE_BYTE and 0 < int(versions.min()) <= int(versions.max()) < _ONE_BYTE:
@@ -161,12 +177,11 @@ def encode_versions(sequence: VersionSequence) -> bytes:
     return out.tobytes()
 
 
-def _short_runs(counts: Numbers, versions: Numbers) -> bytes:
+def _short_runs(counts: npt.NDArray[Any], versions: npt.NDArray[Any]) -> bytes:
     """Runs that begin at 0, all numbers in one byte: each takes ten bytes, of which two differ."""
-    out = bytearray(_SHORT_RUN * len(counts))
-    rows = np.frombuffer(out, np.uint8).reshape(-1, len(_SHORT_RUN))
+    rows = np.frombuffer(bytearray(_SHORT_RUN) * len(counts), np.uint8).reshape(-1, len(_SHORT_RUN))
     rows[:, 7], rows[:, 9] = counts, versions
-    return bytes(out)
+    return rows.tobytes()
 
 
 def field_sizes(values: Numbers, *, optional: bool = False) -> Offsets:
@@ -190,6 +205,16 @@ def put_fields(out: npt.NDArray[np.uint8], at: Offsets, tag: int, values: Number
 # -------------------------------------------------------------------------------------------------------------- decode
 def decode_versions(data: bytes, path: str, expected_rows: int | None = None) -> VersionSequence:
     """The sequence in ``data``; :class:`CorruptTable` for anything else, or for another count than expected."""
+    counts, versions = _checked(data, path, expected_rows)
+    return VersionSequence(np.asarray(counts, np.int64).tobytes(), versions.tobytes(), bytes(data))
+
+
+def check_versions(data: bytes, path: str, expected_rows: int) -> None:
+    """Raise what :func:`decode_versions` would, and make no sequence."""
+    _checked(data, path, expected_rows)
+
+
+def _checked(data: bytes, path: str, expected_rows: int | None) -> tuple[Offsets | list[int], Numbers]:
     found = _decode_many(data)
     try:
         counts, versions = _decode_runs(data, path) if found is None else found
@@ -199,7 +224,7 @@ def decode_versions(data: bytes, path: str, expected_rows: int | None = None) ->
     if rows > _ROWS_MAX if expected_rows is None else rows != expected_rows:
         limit = f"at most {_ROWS_MAX}" if expected_rows is None else str(expected_rows)
         raise CorruptTable(path, (f"there are {rows} row versions for {limit} rows",))
-    return VersionSequence(np.array(counts, np.int64).tobytes(), versions.tobytes(), bytes(data))
+    return counts, versions
 
 
 def _decode_many(data: bytes) -> tuple[Offsets, Numbers] | None:
@@ -244,13 +269,11 @@ def _decode_short(data: bytes) -> tuple[Offsets, Numbers] | None:
     """What :func:`_short_runs` wrote; ``None`` for anything else."""
     if len(data) % len(_SHORT_RUN):
         return None
-    bare = bytearray(data)
-    rows = np.frombuffer(bare, np.uint8).reshape(-1, len(_SHORT_RUN))
-    counts, versions = rows[:, 7].astype(np.int64), rows[:, 9].astype(np.uint64)
-    rows[:, 7], rows[:, 9] = 0, 0
-    if bare != _SHORT_RUN * len(rows) or int(counts.max()) >= _ONE_BYTE or int(versions.max()) >= _ONE_BYTE:
+    rows = np.frombuffer(data, np.uint8).reshape(-1, len(_SHORT_RUN))
+    counts, versions = rows[:, 7], rows[:, 9]
+    if int(counts.max()) >= _ONE_BYTE or int(versions.max()) >= _ONE_BYTE or _short_runs(counts, versions) != data:
         return None
-    return counts, versions
+    return counts.astype(np.int64), versions.astype(np.uint64)
 
 
 def _decode_runs(data: bytes, path: str) -> tuple[list[int], Numbers]:

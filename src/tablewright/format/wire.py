@@ -27,7 +27,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from tablewright.errors import CorruptTable, InternalError
 
-__all__ = ["Scan", "Spans", "as_buffer", "decode_message", "encode_message", "scan", "unknown_of"]
+__all__ = ["Scan", "Spans", "as_buffer", "decode_message", "encode_message", "encode_varint", "scan", "unknown_of"]
 
 M = TypeVar("M")
 Bools = npt.NDArray[np.bool_]
@@ -67,6 +67,16 @@ def encode_message(what: str, build: Callable[[], Any]) -> bytes:
         return bytes(build().SerializeToString(deterministic=True))
     except (EncodeError, ValueError, TypeError, OverflowError) as error:
         raise InternalError(f"{what} can't be encoded: {error}") from error
+
+
+def encode_varint(number: int) -> bytes:
+    """A whole number as protobuf writes it: seven bits a byte, the lowest first.
+
+    >>> encode_varint(300).hex()
+    'ac02'
+    """
+    groups = [number >> shift & 0x7F for shift in range(0, max(number.bit_length(), 1), 7)]
+    return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
 
 
 def unknown_of(message: Any) -> bytes:
