@@ -30,6 +30,8 @@ from tablewright.format.wire import as_buffer, decode_message, scan
 
 __all__ = ["VersionSequence", "check_versions", "decode_versions", "encode_versions", "field_sizes", "put_fields"]
 
+Column = npt.NDArray[Any]  # of whole numbers, as narrow as they are small
+
 _ROWS_MAX = 2**32
 _RUNS_BY_OFFSET_MAX = 64
 _ONE_BYTE = 0x80
@@ -39,18 +41,20 @@ _SPAN, _VERSION = 1, 2  # fields of a run
 _RANGE, _START, _END = 1, 1, 2  # of a segment, and of a range in it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class VersionSequence:
     """One version per row, in the order of the rows. Make it with :meth:`constant` or :meth:`from_values`.
+
+    Both columns are as narrow as whoever made them could tell: where a run is a row, memory is what takes the time.
 
     >>> versions = VersionSequence.constant(4, 1).patched(np.array([2]), 7)
     >>> versions.runs, versions.to_numpy().tolist()
     (((2, 1), (1, 7), (1, 1)), [1, 1, 7, 1])
     """
 
-    _counts: bytes = b""  # int64 each
-    _versions: bytes = b""  # uint64 each
-    _stored: bytes | None = field(default=None, compare=False, repr=False)  # what it was decoded from
+    _counts: Column = field(default_factory=lambda: np.array([], np.int64))
+    _versions: Column = field(default_factory=lambda: np.array([], np.uint64))
+    _stored: bytes | None = field(default=None, repr=False)  # what it was decoded from
 
     @classmethod
     def constant(cls, count: int, version: int) -> VersionSequence:
@@ -74,7 +78,15 @@ class VersionSequence:
         bounds = np.empty(len(ends) + 2, np.int64)
         bounds[0], bounds[-1] = 0, len(values)
         np.add(ends, 1, out=bounds[1:-1])
-        return cls((bounds[1:] - bounds[:-1]).tobytes(), values[bounds[:-1]].tobytes())
+        return cls(bounds[1:] - bounds[:-1], values[bounds[:-1]])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, VersionSequence):
+            return NotImplemented
+        return np.array_equal(self._counts, other._counts) and np.array_equal(self._versions, other._versions)
+
+    def __hash__(self) -> int:
+        return hash((self.counts.tobytes(), self.versions.tobytes()))
 
     def __len__(self) -> int:
         return int(self.counts.sum())
@@ -82,12 +94,12 @@ class VersionSequence:
     @property
     def counts(self) -> Offsets:
         """How many rows each run has."""
-        return np.frombuffer(self._counts, np.int64)
+        return self._counts.astype(np.int64, copy=False)
 
     @property
     def versions(self) -> Numbers:
         """The version of each run."""
-        return np.frombuffer(self._versions, np.uint64)
+        return self._versions.astype(np.uint64, copy=False)
 
     @property
     def runs(self) -> tuple[tuple[int, int], ...]:
@@ -127,12 +139,14 @@ class VersionSequence:
         np.not_equal(new[1:], new[:-1], out=is_bound[1:-1])
         is_bound[0], is_bound[ends] = True, True
         bounds = np.flatnonzero(is_bound)
-        begins, counts = bounds[:-1], bounds[1:] - bounds[:-1]
-        old = self.versions if len(ends) == 1 else self.at(begins)
-        versions = np.where(new[begins], np.uint64(version), old)
+        begins, counts = bounds[:-1], np.empty(len(bounds) - 1, np.uint32)
+        np.subtract(bounds[1:], begins, out=counts, casting="unsafe")
+        old = self._versions if len(ends) == 1 else self.at(begins)
+        kind = np.uint8 if max(version, int(self._versions.max())) < _ONE_BYTE else np.uint64
+        versions = np.where(new[begins], kind(version), old.astype(kind))
         if len(ends) == 1 and version != old[0]:
-            return VersionSequence(counts.tobytes(), versions.tobytes())
-        return _coalesced(counts, versions)
+            return VersionSequence(counts, versions)
+        return _coalesced(counts.astype(np.int64), versions.astype(np.uint64))
 
 
 def _coalesced(counts: Offsets, versions: Numbers) -> VersionSequence:
@@ -141,7 +155,7 @@ def _coalesced(counts: Offsets, versions: Numbers) -> VersionSequence:
     if not len(counts):
         return VersionSequence()
     begins = np.concatenate([[0], np.flatnonzero(versions[1:] != versions[:-1]) + 1]).astype(np.int64)
-    return VersionSequence(np.add.reduceat(counts, begins).tobytes(), versions[begins].tobytes())
+    return VersionSequence(np.add.reduceat(counts, begins), versions[begins])
 
 
 # -------------------------------------------------------------------------------------------------------------- encode
@@ -153,13 +167,12 @@ def encode_versions(sequence: VersionSequence) -> bytes:
     """
     if sequence._stored is not None:
         return sequence._stored
+    narrow, versions = sequence._counts, sequence._versions
+    many = len(narrow) > _RUNS_BY_OFFSET_MAX
+    if many and int(narrow.max()) < _ONE_BYTE and 0 < int(versions.min()) <= int(versions.max()) < _ONE_BYTE:
+        return _short_runs(narrow, versions)
     counts, versions = sequence.counts.view(np.uint64), sequence.versions
-    if len(counts) <= _RUNS_BY_OFFSET_MAX:
-        ends = np.cumsum(counts)
-    elif int(counts.max()) < _ONE_BYTE and 0 < int(versions.min()) <= int(versions.max()) < _ONE_BYTE:
-        return _short_runs(counts, versions)
-    else:
-        ends = counts
+    ends = counts if many else np.cumsum(counts)
     starts = ends - counts
     parts = [field_sizes(starts, optional=True), field_sizes(ends), field_sizes(versions, optional=True)]
     within_range = parts[0] + parts[1]
@@ -177,7 +190,7 @@ def encode_versions(sequence: VersionSequence) -> bytes:
     return out.tobytes()
 
 
-def _short_runs(counts: npt.NDArray[Any], versions: npt.NDArray[Any]) -> bytes:
+def _short_runs(counts: Column, versions: Column) -> bytes:
     """Runs that begin at 0, all numbers in one byte: each takes ten bytes, of which two differ."""
     rows = np.frombuffer(bytearray(_SHORT_RUN) * len(counts), np.uint8).reshape(-1, len(_SHORT_RUN))
     rows[:, 7], rows[:, 9] = counts, versions
@@ -206,7 +219,7 @@ def put_fields(out: npt.NDArray[np.uint8], at: Offsets, tag: int, values: Number
 def decode_versions(data: bytes, path: str, expected_rows: int | None = None) -> VersionSequence:
     """The sequence in ``data``; :class:`CorruptTable` for anything else, or for another count than expected."""
     counts, versions = _checked(data, path, expected_rows)
-    return VersionSequence(np.asarray(counts, np.int64).tobytes(), versions.tobytes(), bytes(data))
+    return VersionSequence(np.asarray(counts), versions, bytes(data))
 
 
 def check_versions(data: bytes, path: str, expected_rows: int) -> None:
@@ -214,7 +227,9 @@ def check_versions(data: bytes, path: str, expected_rows: int) -> None:
     _checked(data, path, expected_rows)
 
 
-def _checked(data: bytes, path: str, expected_rows: int | None) -> tuple[Offsets | list[int], Numbers]:
+def _checked(
+    data: bytes, path: str, expected_rows: int | None
+) -> tuple[npt.NDArray[Any] | list[int], npt.NDArray[Any]]:
     found = _decode_many(data)
     try:
         counts, versions = _decode_runs(data, path) if found is None else found
@@ -227,7 +242,7 @@ def _checked(data: bytes, path: str, expected_rows: int | None) -> tuple[Offsets
     return counts, versions
 
 
-def _decode_many(data: bytes) -> tuple[Offsets, Numbers] | None:
+def _decode_many(data: bytes) -> tuple[Column, Column] | None:
     """Very many runs of the usual layout, read where they lie; ``None`` if they are few, or if something else is there.
 
     Every place where three tags and lengths stand as a run has them may be the begin of one. It is, if each of these
@@ -265,7 +280,7 @@ def _decode_many(data: bytes) -> tuple[Offsets, Numbers] | None:
     return counts.astype(np.int64), rest.numbers[_VERSION]
 
 
-def _decode_short(data: bytes) -> tuple[Offsets, Numbers] | None:
+def _decode_short(data: bytes) -> tuple[Column, Column] | None:
     """What :func:`_short_runs` wrote; ``None`` for anything else."""
     if len(data) % len(_SHORT_RUN):
         return None
@@ -273,7 +288,7 @@ def _decode_short(data: bytes) -> tuple[Offsets, Numbers] | None:
     counts, versions = rows[:, 7], rows[:, 9]
     if int(counts.max()) >= _ONE_BYTE or int(versions.max()) >= _ONE_BYTE or _short_runs(counts, versions) != data:
         return None
-    return counts.astype(np.int64), versions.astype(np.uint64)
+    return counts, versions
 
 
 def _decode_runs(data: bytes, path: str) -> tuple[list[int], Numbers]:
