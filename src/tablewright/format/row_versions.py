@@ -35,6 +35,8 @@ Column = npt.NDArray[Any]  # of whole numbers, as narrow as they are small
 _ROWS_MAX = 2**32
 _RUNS_BY_OFFSET_MAX = 64
 _ONE_BYTE = 0x80
+_FEW_RUNS = 4
+_BLOCK_RUNS = 4096
 _MANY_BYTES = 1024
 _SHORT_RUN = bytes.fromhex("0a080a040a0210001000")  # a run of 0 rows of version 0: bytes 7 and 9
 _SPAN, _VERSION = 1, 2  # fields of a run
@@ -127,26 +129,34 @@ class VersionSequence:
         """The same rows, those at ``offsets`` (an array or a bitmap) with another version."""
         if not isinstance(offsets, np.ndarray):
             offsets = np.frombuffer(offsets.to_array(), np.uint32)
-        ends = np.cumsum(self.counts)
-        rows = int(ends[-1]) if len(ends) else 0
+        rows = len(self)
         if len(offsets) and not (int(offsets.min()) >= 0 and int(offsets.max()) < rows):
             raise InvalidRequest(f"A row offset lies outside 0..{rows}.")
-        if not rows:
-            return self
-        new = np.zeros(rows, np.bool_)
-        new[offsets.astype(np.int64)] = True
-        is_bound = np.empty(rows + 1, np.bool_)
-        np.not_equal(new[1:], new[:-1], out=is_bound[1:-1])
-        is_bound[0], is_bound[ends] = True, True
-        bounds = np.flatnonzero(is_bound)
-        begins, counts = bounds[:-1], np.empty(len(bounds) - 1, np.uint32)
-        np.subtract(bounds[1:], begins, out=counts, casting="unsafe")
-        old = self._versions if len(ends) == 1 else self.at(begins)
-        kind = np.uint8 if max(version, int(self._versions.max())) < _ONE_BYTE else np.uint64
-        versions = np.where(new[begins], kind(version), old.astype(kind))
-        if len(ends) == 1 and version != old[0]:
-            return VersionSequence(counts, versions)
-        return _coalesced(counts.astype(np.int64), versions.astype(np.uint64))
+        if len(self._versions) == 1 and version != int(self._versions[0]) and _ascend(offsets):
+            return _alternating(offsets, rows, int(self._versions[0]), version)
+        values = self.to_numpy()
+        values[offsets.astype(np.int64)] = version
+        return VersionSequence.from_values(values)
+
+
+def _ascend(offsets: Column) -> bool:
+    return bool((offsets[1:] > offsets[:-1]).all())
+
+
+def _alternating(offsets: Column, rows: int, old: int, new: int) -> VersionSequence:
+    """``rows`` rows of version ``old``, those at ``offsets`` (ascending) of version ``new``: it takes turns."""
+    if not len(offsets):
+        return VersionSequence.constant(rows, old)
+    kind = np.uint8 if max(old, new) < _ONE_BYTE else np.uint64
+    breaks = np.flatnonzero(offsets[1:] - offsets[:-1] != 1)
+    begins, ends = np.append(offsets[:1], offsets[breaks + 1]), np.append(offsets[breaks], offsets[-1:]) + 1
+    counts = np.empty(2 * len(begins) + 1, np.uint32)
+    counts[0], counts[2:-1:2], counts[-1] = begins[0], begins[1:] - ends[:-1], rows - int(ends[-1])
+    counts[1::2] = ends - begins
+    versions = np.full(len(counts), old, kind)
+    versions[1::2] = new
+    there = slice(0 if counts[0] else 1, None if counts[-1] else -1)
+    return VersionSequence(counts[there], versions[there])
 
 
 def _coalesced(counts: Offsets, versions: Numbers) -> VersionSequence:
@@ -170,7 +180,7 @@ def encode_versions(sequence: VersionSequence) -> bytes:
     narrow, versions = sequence._counts, sequence._versions
     many = len(narrow) > _RUNS_BY_OFFSET_MAX
     if many and int(narrow.max()) < _ONE_BYTE and 0 < int(versions.min()) <= int(versions.max()) < _ONE_BYTE:
-        return _short_runs(narrow, versions)
+        return bytes(_short_runs(narrow, versions))
     counts, versions = sequence.counts.view(np.uint64), sequence.versions
     ends = counts if many else np.cumsum(counts)
     starts = ends - counts
@@ -190,11 +200,12 @@ def encode_versions(sequence: VersionSequence) -> bytes:
     return out.tobytes()
 
 
-def _short_runs(counts: Column, versions: Column) -> bytes:
+def _short_runs(counts: Column, versions: Column) -> bytearray:
     """Runs that begin at 0, all numbers in one byte: each takes ten bytes, of which two differ."""
-    rows = np.frombuffer(bytearray(_SHORT_RUN) * len(counts), np.uint8).reshape(-1, len(_SHORT_RUN))
+    out = bytearray(_SHORT_RUN) * len(counts)
+    rows = np.frombuffer(out, np.uint8).reshape(-1, len(_SHORT_RUN))
     rows[:, 7], rows[:, 9] = counts, versions
-    return rows.tobytes()
+    return out
 
 
 def field_sizes(values: Numbers, *, optional: bool = False) -> Offsets:
@@ -284,16 +295,24 @@ def _decode_short(data: bytes) -> tuple[Column, Column] | None:
     """What :func:`_short_runs` wrote; ``None`` for anything else."""
     if len(data) % len(_SHORT_RUN):
         return None
-    rows = np.frombuffer(data, np.uint8).reshape(-1, len(_SHORT_RUN))
+    rows, block = np.frombuffer(data, np.uint8).reshape(-1, len(_SHORT_RUN)), len(_SHORT_RUN) * _BLOCK_RUNS
     counts, versions = rows[:, 7], rows[:, 9]
-    if int(counts.max()) >= _ONE_BYTE or int(versions.max()) >= _ONE_BYTE or _short_runs(counts, versions) != data:
+    if int(counts.max()) >= _ONE_BYTE or int(versions.max()) >= _ONE_BYTE:
         return None
+    for at in range(0, len(rows), _BLOCK_RUNS):  # blocks stay in the processor's cache
+        here = slice(at, at + _BLOCK_RUNS)
+        begin = at * len(_SHORT_RUN)
+        if _short_runs(counts[here], versions[here]) != data[begin : begin + block]:
+            return None
     return counts, versions
 
 
 def _decode_runs(data: bytes, path: str) -> tuple[list[int], Numbers]:
     """The number of rows (as Python numbers: hostile bytes may say 2**64) and the version of each run."""
     messages: list[bytes] = list(decode_message(rows_pb2.VersionSequenceShell, data, path, "the row versions").runs)
+    if len(messages) <= _FEW_RUNS:
+        few = [_decode_run(message, path) for message in messages]
+        return [count for count, _ in few], np.array([version for _, version in few], np.uint64)
     buffer, begins, ends = as_buffer(messages)
     runs = scan(buffer, begins, ends, numbers=(_VERSION,), spans=(_SPAN,))
     if runs.bad.any():
@@ -314,7 +333,7 @@ def _decode_runs(data: bytes, path: str) -> tuple[list[int], Numbers]:
     slow = np.flatnonzero(~is_plain).tolist()
     numbers = counts.tolist()
     for row in slow:
-        numbers[row] = _count_of(messages[row], path)
+        numbers[row], _ = _decode_run(messages[row], path)
     return numbers, runs.numbers[_VERSION]
 
 
@@ -322,6 +341,6 @@ def _is_one_each(rows: Offsets, count: int) -> bool:
     return len(rows) == count and bool(np.all(np.bincount(rows, minlength=count) == 1))
 
 
-def _count_of(message: bytes, path: str) -> int:
+def _decode_run(message: bytes, path: str) -> tuple[int, int]:
     run: Any = decode_message(rows_pb2.VersionRun, message, path, "a run of versions")
-    return segment_from_proto(run.span).count
+    return segment_from_proto(run.span).count, run.version

@@ -20,7 +20,9 @@ from tablewright.format.fragment import (
     fragment_to_json,
     problems_of_fragment,
 )
+from tablewright.format.fragment.codec import fragment_to_message
 from tablewright.format.proto import table_pb2
+from tablewright.format.row_ids import VersionSequence, encode_versions
 
 STRANGER = b"\xc2\xbb\x01\x03abc"
 
@@ -281,3 +283,19 @@ def test_json_holds_bytes_as_lists(value: Any) -> None:
     document = fragment_to_json(Fragment(id=3, files=(), physical_rows=1))
     with pytest.raises(InvalidRequest):
         fragment_from_json({**document, "row_id_meta": {"Inline": value}})
+
+
+def test_long_versions_are_put_where_protobuf_puts_them() -> None:
+    rows = 20_000
+    versions = VersionSequence.constant(rows, 1).patched(np.arange(0, rows, 2), 7)
+    long = replace(
+        stable_fragment(physical_rows=rows),
+        last_updated_at=encode_versions(versions),
+        created_at=encode_versions(VersionSequence.constant(rows, 1)),
+        clustering_id=5,
+        unknown=STRANGER,
+    )
+    data = encode_fragment(long)
+    assert len(data) > 150_000
+    assert data == fragment_to_message(long).SerializeToString(deterministic=True)
+    assert decode_fragment(data, "p") == long

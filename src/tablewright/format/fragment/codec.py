@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tablewright.errors import CorruptTable, UnsupportedFeature
@@ -13,7 +14,7 @@ from tablewright.format.fragment.value import (
     problems_of_fragment,
 )
 from tablewright.format.proto import table_pb2 as pb
-from tablewright.format.wire import decode_message, encode_message, unknown_of
+from tablewright.format.wire import decode_message, encode_message, encode_varint, unknown_of
 
 __all__ = [
     "data_file_from_message",
@@ -23,6 +24,9 @@ __all__ = [
     "fragment_from_message",
     "fragment_to_message",
 ]
+
+_LONG_BYTES = 1 << 16
+_LAST_UPDATED_TAG = b"\x3a"  # field 7, bytes
 
 REFUSED = {
     "overlays": "data overlays",
@@ -34,8 +38,25 @@ REFUSED = {
 
 
 def encode_fragment(fragment: Fragment) -> bytes:
-    """The fragment as a protobuf message."""
-    return encode_message(f"Fragment {fragment.id}", lambda: fragment_to_message(fragment))
+    """The fragment as a protobuf message.
+
+    Where scattered rows were updated, their versions are megabytes, which protobuf would copy several times: they are
+    put where they belong, before the fields of higher numbers.
+    """
+    what, updated = f"Fragment {fragment.id}", fragment.last_updated_at
+    if updated is None or len(updated) < _LONG_BYTES:
+        return encode_message(what, lambda: fragment_to_message(fragment))
+    rest = encode_message(what, lambda: fragment_to_message(replace(fragment, last_updated_at=None)))
+    higher = Fragment(
+        id=0,
+        files=(),
+        physical_rows=0,
+        created_at=fragment.created_at,
+        clustering_id=fragment.clustering_id,
+        unknown=fragment.unknown,
+    )
+    at = len(rest) - len(encode_message(what, lambda: fragment_to_message(higher)))
+    return b"".join((rest[:at], _LAST_UPDATED_TAG, encode_varint(len(updated)), updated, rest[at:]))
 
 
 def decode_fragment(data: bytes, path: str) -> Fragment:
