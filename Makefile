@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check fix bench proto clean
+.PHONY: help demo test soak quick check fix bench proto clean
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
@@ -17,6 +17,9 @@ demo: $(STAMP) ## a table of documents with embeddings on embedded Spark, in a m
 
 test: $(STAMP) ## all tests, Spark included
 	@$(PYTEST)
+
+soak: $(STAMP) ## all tests at the promised numbers of examples and races, in about half an hour
+	@TABLEWRIGHT_DEPTH=inf $(PYTEST)
 
 quick: $(STAMP) ## unit and property tests: no JVM, no second Lance, in under a minute
 	@TABLEWRIGHT_HYPOTHESIS=brief $(PYTEST) -m "not spark and not slow" tests/unit tests/property src

@@ -2,13 +2,11 @@
 
 Every version is in exactly one log, and the changes replayed in the order of their versions, on plain Python, give the
 rows of the table, the number of rows that each call reported, and the version that changed each row last: nothing was
-lost, doubled or brought back. `TABLEWRIGHT_RACE_SECONDS=60` makes it the minute that was promised; without it a run
-takes a sixth of that.
+lost, doubled or brought back. `make soak` lets them go on for the minute that was promised, CI for a tenth of that.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,11 +17,12 @@ import pytest
 from tests.concurrency.changer import KEYS, apply
 from tests.concurrency.leftovers import unreferenced
 from tests.concurrency.racers import race
+from tests.depth import deep
 
 import tablewright as tw
 
 CHANGER = str(Path(__file__).with_name("changer.py"))
-SECONDS = float(os.environ.get("TABLEWRIGHT_RACE_SECONDS", "10"))
+SECONDS = deep(6, 60)
 
 
 def _table(uri: str, *, stable: bool) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.depth import deep
 
 import tablewright as tw
 from tablewright.errors import CommitConflict, TableExists
@@ -96,7 +97,7 @@ RACES: dict[str, tuple[bool, list[Writer]]] = {
     "append, append, no table": (False, [append(0, 2), append(5, 8)]),
     "create, create, create": (False, [create(0, 1), create(5, 6), create(8, 9)]),
 }
-SEEDS = 15
+SEEDS = deep(8, 15)
 
 
 def _start(there: bool) -> Store:

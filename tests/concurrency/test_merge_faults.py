@@ -29,6 +29,7 @@ from tests.concurrency.stage import (
     within,
 )
 from tests.concurrency.test_change_faults import FAULTS, Scene, _calls, _judge, _outcome, _scene, leftovers, newest
+from tests.depth import deep
 from tests.property.merge_change import Merge, newer
 from tests.property.row_model import COLUMNS, Model, always, new_rows
 
@@ -148,8 +149,10 @@ def test_a_fault_while_it_runs_again(name: str) -> None:
     assert newest(rival.store) == rival.after(merge) and not leftovers(rival.store)
     first = next(call.index for call in recording.calls if call.method == "put_if_absent" and "_versions" in call.path)
     for call in recording.calls[first:]:
-        for fault in FAULTS:
+        for number, fault in enumerate(FAULTS):
             if not makes_sense(fault, call):
+                continue
+            if deep(1, 2) == 1 and (number + call.index + (name == "both")) % 2:  # in CI the two merges take turns
                 continue
             rival = Rival(scene, copied(scene.store))
             error = _outcome(FaultyStore(rival.store, rival.plan(at_call(call.index, fault))), merge)

@@ -2,12 +2,11 @@
 
 Every version is in exactly one log. Replayed in the order of their versions, on plain Python, the merges give the rows
 of the table, the numbers that each call reported, and the versions that made and changed each row: no key was doubled,
-and no merge was made of what was not there. `TABLEWRIGHT_RACE_UPSERTS` makes it longer or shorter.
+and no merge was made of what was not there. In CI each process merges 30 times, in `make soak` 100 times.
 """
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,11 +18,12 @@ import pytest
 from tests.concurrency.leftovers import unreferenced
 from tests.concurrency.merger import KEYS, SCHEMA, rows
 from tests.concurrency.racers import race
+from tests.depth import deep
 
 import tablewright as tw
 
 MERGER = str(Path(__file__).with_name("merger.py"))
-MERGES = int(os.environ.get("TABLEWRIGHT_RACE_UPSERTS", "100"))
+MERGES = deep(30, 100)
 PRIMARY = {"lance-schema:unenforced-primary-key": "true"}
 
 
@@ -108,7 +108,7 @@ def test_pylance_among_them(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     schema = SCHEMA.set(0, SCHEMA.field("id").with_metadata(PRIMARY))
     tw.write_dataset(rows(list(range(0, KEYS, 3)), 0, schema), uri, max_rows_per_file=4)
-    merges = max(1, MERGES // 5)
+    merges = deep(10, 20)
     lines = _race(uri, ["tablewright"] * 3 + ["lance"] * 2, merges, tmp_path)
     print(_told(lines))
     _judge(uri, lines, 5 * merges, stable=False)

@@ -1,4 +1,4 @@
-"""Real processes on one table: four of ours, four of pylance, 25 appends each. Nothing lost, nothing doubled."""
+"""Real processes on one table: four of ours, four of pylance, up to 25 appends each. Nothing lost, nothing doubled."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import lance
 import pyarrow as pa
 import pytest
 from tests.concurrency.racers import race
+from tests.depth import deep
 
 import tablewright as tw
 
 APPENDER = str(Path(__file__).with_name("appender.py"))
-APPENDS = 25
+APPENDS = deep(10, 25)
 
 
 def _race(uri: str, libraries: list[str], folder: Path) -> None:

@@ -76,16 +76,21 @@ def everything(dataset: Any) -> pa.Table:
     return dataset.to_table(columns=[*dataset.schema.names, *SYSTEM_COLUMNS])
 
 
-def assert_same_dataset(uri: str | Path, **checkout: Any) -> None:
-    """Both libraries see the same at `uri`: schema, rows, all system columns, fragments; and it is valid."""
+def assert_same_dataset(uri: str | Path, **checkout: Any) -> pa.Table:
+    """Both libraries see the same at `uri`: schema, rows, all system columns, fragments; and it is valid.
+
+    Returns what pylance read: all columns and all system columns.
+    """
     here, there = ours.dataset(str(uri), **checkout), lance.dataset(str(uri), **checkout)
     there.validate()
     assert here.version == there.version
     assert here.schema.equals(there.schema, check_metadata=True), f"{here.schema}\n≠\n{there.schema}"
-    assert here.count_rows() == there.count_rows()
-    assert_same_rows(here.to_table(), there.to_table())
-    assert_same_rows(here.to_table(columns=SYSTEM_COLUMNS), there.to_table(columns=SYSTEM_COLUMNS))
+    read = everything(there)
+    assert here.count_rows() == there.count_rows() == read.num_rows
+    assert_same_rows(here.to_table(), read.select(there.schema.names))
+    assert_same_rows(here.to_table(columns=SYSTEM_COLUMNS), read.select(SYSTEM_COLUMNS))
     assert [f.metadata.to_json() for f in here.get_fragments()] == [f.metadata.to_json() for f in there.get_fragments()]
+    return read
 
 
 def indices_of(dataset: Any) -> list[dict[str, Any]]:
@@ -105,15 +110,20 @@ def fragments_of(dataset: Any, *, names: bool = False) -> list[dict[str, Any]]:
     return found
 
 
-def state_of(uri: str | Path, *, names: bool = False) -> dict[str, Any]:
-    """Everything that pylance can tell about a table: compared between two copies that went the same way."""
+def state_of(uri: str | Path, *, names: bool = False, read: pa.Table | None = None) -> dict[str, Any]:
+    """Everything that pylance can tell about a table: compared between two copies that went the same way.
+
+    `read` are its rows, if it was found valid and read before.
+    """
     dataset = lance.dataset(str(uri))
-    dataset.validate()
+    if read is None:
+        dataset.validate()
+        read = everything(dataset)
     return {
         "version": dataset.version,
         "field_ids": [_ids(field) for field in dataset.lance_schema.fields()],
         "fields": [_facts(field) for field in dataset.schema],
-        "rows": everything(dataset).to_pylist(),
+        "rows": read.to_pylist(),
         "fragments": fragments_of(dataset, names=names),
         "indices": [(index["name"], index["fields"], index["fragment_ids"]) for index in indices_of(dataset)],
         "config": dataset.config(),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.depth import deep
 
 from .changes import Base, base_table
 from .referee import UNDER_TEST, assert_same_dataset, lance, ours, state_of, tree
@@ -93,13 +94,21 @@ def _committed(library: Any, base: Base, first: str, folder: Path, name: str) ->
     return place
 
 
+def _seconds(base: Base, first: str) -> list[str]:
+    """All; in CI the cells of the table take turns on both kinds of dataset, but for those that we fill otherwise."""
+    if deep(1, 2) > 1:
+        return NAMES
+    turn = NAMES.index(first) + lance.dataset(base.uri).has_stable_row_ids
+    return [name for number, name in enumerate(NAMES) if (number + turn) % 2 == 0 or (name, first) in DIFFERENT]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", NAMES)
 def test_every_second_change_comes_out_as_in_pylance(base: Base, tmp_path: Path, first: str) -> None:
     by_lance = _committed(lance, base, first, tmp_path, "lance")
     by_ours = _committed(ours, base, first, tmp_path, "ours")
     expected, found, reverse = {}, {}, {}
-    for second in NAMES:
+    for second in _seconds(base, first):
         change = base.changes[second]
         truth, mine, theirs = (tmp_path / f"{kind}-{second}" for kind in ("truth", "mine", "theirs"))
         expected[second] = _outcome(lance, _linked(by_lance, truth), change(lance), base.version)

@@ -14,6 +14,7 @@ import lance
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from tests.depth import deep
 from tests.property.change_strategies import History, changes, columns_like
 
 import tablewright as tw
@@ -24,7 +25,7 @@ STEPS_MAX = 6
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # what fails is made small first, and that takes a while
-@settings(max_examples=10 * settings.default.max_examples)
+@settings(max_examples=deep(3, 10) * settings.default.max_examples)
 @given(data=st.data(), stable=st.booleans(), count=st.integers(0, 24), per_file=st.integers(4, 12))
 def test_any_history_reads_like_the_model(data: st.DataObject, stable: bool, count: int, per_file: int) -> None:
     with tempfile.TemporaryDirectory(prefix="tablewright-changes-") as folder:

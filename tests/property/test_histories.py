@@ -18,6 +18,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.depth import deep
 
 import tablewright as tw
 
@@ -228,4 +229,6 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = pytest.mark.slow(Histories.TestCase)
-TestHistories.settings = settings(stateful_step_count=12)
+TestHistories.settings = settings(
+    max_examples=max(1, settings.default.max_examples * deep(2, 5) // 5), stateful_step_count=12
+)

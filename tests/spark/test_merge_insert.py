@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.concurrency.leftovers import unreferenced
+from tests.depth import deep, pairs_first
 from tests.unit.operations.merge_insert.merge_model import (
     CASES,
     GONE,
@@ -53,6 +56,52 @@ def _leftovers(uri: str) -> set[str]:
     return unreferenced(tw.dataset(uri), paths)
 
 
+@dataclass(frozen=True)
+class Run:
+    """A case on one kind of table; its source is an Arrow table, or a DataFrame."""
+
+    case: Case
+    stable: bool
+    by_frame: bool
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        case = self.case
+        clauses = case.matched, case.inserts, case.by_source
+        kinds = {"key": case.key, "partial": case.partial, "stable": self.stable, "by frame": self.by_frame}
+        return {"clauses": clauses, **kinds}
+
+
+def _runs() -> list[Run]:
+    """Every case on both kinds of table, its source in one of the two ways; all pairs of facts are among the first."""
+    possible = [
+        Run(case, stable, (number + stable + turn) % 2 == 0)
+        for turn in (0, 1)
+        for number, case in enumerate(CASES)
+        for stable in (False, True)
+    ]
+    chosen: dict[tuple[Case, bool], Run] = {}
+    for run in pairs_first((run, run.facts) for run in possible):
+        chosen.setdefault((run.case, run.stable), run)
+    return list(chosen.values())
+
+
+EVERY_RUN = _runs()
+RUNS = EVERY_RUN[: deep(87, 348)]
+
+
+def test_the_runs_are_of_all_kinds() -> None:
+    """Each combination of clauses meets each kind of key, rows, ids and source, and these meet one another."""
+    assert len(EVERY_RUN) == 348
+    values: dict[str, set[Any]] = {}
+    for run in EVERY_RUN:
+        for name, value in run.facts.items():
+            values.setdefault(name, set()).add(value)
+    assert [len(each) for each in values.values()] == [5 * 2 * 3 - 1, 3, 2, 2, 2]
+    seen = {pair for run in EVERY_RUN[:87] for pair in itertools.combinations(run.facts.items(), 2)}
+    assert len(seen) == sum(len(a) * len(b) for a, b in itertools.combinations(values.values(), 2))
+
+
 @pytest.mark.parametrize("stable", [False, True], ids=["address", "stable"])
 @pytest.mark.parametrize("partial", [False, True], ids=["full", "partial"])
 @pytest.mark.parametrize("key", KEYS)
@@ -60,16 +109,16 @@ def test_every_combination_of_clauses(
     spark: Any, written: dict[bool, Path], key: str, partial: bool, stable: bool, tmp_path: Path
 ) -> None:
     """Several at a time, since a small merge mostly waits for Spark; Arrow tables and DataFrames take turns."""
-    cases = [case for case in CASES if (case.key, case.partial) == (key, partial)]
-    frames = {fails: frame_of(source(_case(cases, fails)), spark) for fails in (False, True)}
+    runs = [run for run in RUNS if (run.case.key, run.case.partial, run.stable) == (key, partial, stable)]
+    cases = {run.case.matched == "fail": run.case for run in runs if run.by_frame}
+    frames = {fails: frame_of(source(case), spark) for fails, case in cases.items()}
 
     def run(index: int) -> None:
-        case, uri = cases[index], str(tmp_path / f"{index}.lance")
+        case, uri = runs[index].case, str(tmp_path / f"{index}.lance")
         shutil.copytree(written[stable], uri)
         outcome = expected(case, _rows(uri), source(case).to_pylist())
         merge = case.configure(builder(tw.dataset(uri, engine=spark), KEYS[key]))
-        by_frame = (index + stable) % 2 == 0
-        result = merge.execute(frames[case.matched == "fail"] if by_frame else source(case))
+        result = merge.execute(frames[case.matched == "fail"] if runs[index].by_frame else source(case))
         assert {name: result[name] for name in COUNTS} == outcome.counts, str(case)
         after = _rows(uri)
         assert sorted_rows([row.values for row in after]) == sorted_rows(outcome.rows), str(case)
@@ -80,12 +129,7 @@ def test_every_combination_of_clauses(
         assert not _leftovers(uri), str(case)
 
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(run, range(len(cases))))
-    assert len(cases) == 5 * 2 * 3 - 1
-
-
-def _case(cases: Sequence[Case], fails: bool) -> Case:
-    return next(case for case in cases if (case.matched == "fail") == fails)
+        list(threads.map(run, range(len(runs))))
 
 
 @pytest.mark.parametrize("mode", ["rewrite_rows", "rewrite_columns"])

