@@ -1,24 +1,32 @@
 # Each verb installs what it needs into .venv by itself. Bare `make` prints the verbs.
+# pypaimon, a referee of the tests, has pins that clash with ours: it lives in .venv-pypaimon, and only there.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak quick check fix bench proto clean
+.PHONY: help install demo test soak quick check fix bench proto clean referee
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 PYTEST := $(PYTHON) -m pytest -q -n 2 --dist loadscope --no-loadscope-reorder --max-worker-restart=0
 STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
+PYPAIMON       := .venv-pypaimon
+PYPAIMON_STAMP := $(PYPAIMON)/.installed-$(shell cksum < constraints-pypaimon.txt | cut -d' ' -f1)
+
 help: ## print the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## what everything needs, into .venv
+
+referee: $(PYPAIMON_STAMP) ## pypaimon, which judges the Paimon tests, into .venv-pypaimon
 
 demo: $(STAMP) ## a table of documents with embeddings on embedded Spark, in a minute
 	@$(PYTHON) examples/demo.py
 
-test: $(STAMP) ## all tests, Spark included
+test: $(STAMP) $(PYPAIMON_STAMP) ## all tests, Spark included
 	@$(PYTEST)
 
-soak: $(STAMP) ## all tests at the promised numbers of examples and races, in about half an hour
+soak: $(STAMP) $(PYPAIMON_STAMP) ## all tests at the promised numbers of examples and races, in about half an hour
 	@TABLEWRIGHT_DEPTH=inf $(PYTEST)
 
 quick: $(STAMP) ## unit and property tests: no JVM, no second Lance, in under a minute
@@ -41,8 +49,8 @@ bench: $(STAMP) ## the named workloads beside pylance, as ratios
 proto: $(STAMP) ## generate the protobuf modules from our .proto files
 	@$(PYTHON) tools/proto.py
 
-clean: ## remove caches and leftovers; .venv stays
-	@find . -path ./$(VENV) -prune -o -type d -name __pycache__ -print0 | xargs -0 rm -rf
+clean: ## remove caches and leftovers; the environments stay
+	@find . -path './.venv*' -prune -o -type d -name __pycache__ -print0 | xargs -0 rm -rf
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
 
 # A Python 3.11 or newer, the first that runs; then the package with everything for development.
@@ -58,4 +66,12 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing Tablewright and its tools into $(VENV) (once) …"
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@rm -f $(VENV)/.installed-*
+	@touch $@
+
+# The referee's environment, with the same Python.
+$(PYPAIMON_STAMP): constraints-pypaimon.txt | $(STAMP)
+	@echo "Installing pypaimon into $(PYPAIMON) (once) …"
+	@rm -rf $(PYPAIMON)
+	@$(PYTHON) -m venv $(PYPAIMON)
+	@$(PYPAIMON)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints-pypaimon.txt 'pypaimon==2.1.*'
 	@touch $@

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap, FrozenBitMap
 
-__all__ = ["decode_bitmap", "encode_bitmap"]
+__all__ = ["decode_bitmap", "encode_bitmap", "measure_bitmap"]
 
 _COOKIE_PLAIN, _COOKIE_RUNS = 0x303A, 0x303B
 _CONTAINERS_MAX = 1 << 16
@@ -38,14 +38,25 @@ def decode_bitmap(data: bytes) -> FrozenBitMap:
     >>> sorted(decode_bitmap(bytes.fromhex("3b3000000100000400010000000400")))
     [0, 1, 2, 3, 4]
     """
-    try:
-        _check(data)
-    except struct.error as error:
-        raise ValueError("the roaring bitmap ends too early") from error
+    size = measure_bitmap(data)
+    if size != len(data):
+        raise ValueError(f"the roaring bitmap has {len(data)} bytes where {size} were expected")
     return FrozenBitMap.deserialize(data)
 
 
-def _check(data: bytes) -> None:
+def measure_bitmap(data: bytes | memoryview) -> int:
+    """How many bytes the bitmap takes with which ``data`` begins, all of it checked; else ``ValueError``.
+
+    >>> measure_bitmap(bytes.fromhex("3b3000000100000400010000000400") + b"what follows")
+    15
+    """
+    try:
+        return _check(data)
+    except struct.error as error:
+        raise ValueError("the roaring bitmap ends too early") from error
+
+
+def _check(data: bytes | memoryview) -> int:
     count, is_run, at = _header(data)
     pairs = _numbers(data, at, 2 * count)
     at += 4 * count
@@ -61,15 +72,14 @@ def _check(data: bytes) -> None:
     for number in range(count):
         begins.append(at)
         at = _container(data, at, int(sizes[number]), is_run is not None and bool(is_run[number]))
-    if at != len(data):
-        raise ValueError(f"the roaring bitmap has {len(data)} bytes where {at} were expected")
     if offsets is not None:
         stored = np.frombuffer(data, dtype="<u4", count=count, offset=offsets)
         if not np.array_equal(stored, np.array(begins, dtype=np.int64)):
             raise ValueError("the offsets of the roaring bitmap do not point to its containers")
+    return at
 
 
-def _header(data: bytes) -> tuple[int, npt.NDArray[np.uint8] | None, int]:
+def _header(data: bytes | memoryview) -> tuple[int, npt.NDArray[np.uint8] | None, int]:
     """Number of containers, which of them are runs (``None`` without runs), and where the keys begin."""
     (cookie,) = struct.unpack_from("<I", data, 0)
     if cookie == _COOKIE_PLAIN:
@@ -87,14 +97,14 @@ def _header(data: bytes) -> tuple[int, npt.NDArray[np.uint8] | None, int]:
     return count, flags, 4 + width
 
 
-def _container(data: bytes, at: int, size: int, is_run: bool) -> int:
+def _container(data: bytes | memoryview, at: int, size: int, is_run: bool) -> int:
     """Check one container of ``size`` values that begins at ``at``; return where it ends."""
     if is_run:
         (runs,) = struct.unpack_from("<H", data, at)
         pairs = _numbers(data, at + 2, 2 * runs).astype(np.int64)
         first, last = pairs[0::2], pairs[0::2] + pairs[1::2]
-        if np.any(first[1:] <= last[:-1]) or (runs and last[-1] > 0xFFFF):
-            raise ValueError("the runs of a roaring container overlap")
+        if np.any(first[1:] <= last[:-1] + 1) or (runs and last[-1] > 0xFFFF):
+            raise ValueError("the runs of a roaring container overlap or touch")
         if int((last - first + 1).sum()) != size:
             raise ValueError("the runs of a roaring container do not add up to its cardinality")
         return at + 2 + 4 * int(runs)
@@ -110,7 +120,7 @@ def _container(data: bytes, at: int, size: int, is_run: bool) -> int:
     return at + _BITSET_BYTES
 
 
-def _numbers(data: bytes, at: int, count: int) -> npt.NDArray[np.uint16]:
+def _numbers(data: bytes | memoryview, at: int, count: int) -> npt.NDArray[np.uint16]:
     if len(data) < at + 2 * count:
         raise ValueError("the roaring bitmap ends too early")
     return np.frombuffer(data, dtype="<u2", count=count, offset=at)

@@ -1,27 +1,17 @@
-"""How one manifest becomes visible exactly once.
-
-Put-if-absent of the manifest's name is the only way to make a version. When the reply is lost, or says that something
-is there already, the answer is in the store: the manifest at that name carries the uuid of the transaction
-that made it. Nothing is ever written at that name twice, so asking again is safe:
-
-1. put-if-absent. *Created* → ours.
-2. Otherwise look: a manifest with our uuid → ours; with another → theirs; nothing there → back to 1.
-3. Give up looking after some tries: :class:`~tablewright.errors.CommitUnknown`.
-"""
+"""How one manifest becomes visible exactly once: the manifest at a name carries the uuid of its transaction."""
 
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
 
-from tablewright.errors import AccessDenied, CommitUnknown, CorruptTable, StorageError
+from tablewright.errors import CorruptTable
 from tablewright.format.envelope import decode_manifest_file
 from tablewright.format.transaction import Transaction
-from tablewright.storage.base import ObjectNotFound
+from tablewright.transaction.settle import put_once
 from tablewright.world import World
 
 __all__ = ["Published", "publish"]
-
-_LOOKS = 8
 
 
 class Published(Enum):
@@ -33,40 +23,16 @@ class Published(Enum):
 
 def publish(world: World, path: str, data: bytes, transaction: Transaction, version: int) -> Published:
     """Make ``data`` visible at ``path`` if nothing is there, and learn for certain who holds the name."""
-    unanswered: StorageError | None = None
-    for look in range(_LOOKS):
-        try:
-            if world.store.put_if_absent(path, data):
-                return Published.OURS
-            return _whose(world, path, transaction)
-        except AccessDenied:
-            if unanswered is None:
-                raise
-        except ObjectNotFound:
-            continue  # it was there and is gone again: a store that settles late; ask once more
-        except StorageError as error:
-            unanswered = error
-            holder = _look(world, path, transaction)
-            if holder is not None:
-                return holder
-        world.clock.sleep(min(2.0, 0.05 * 2**look) * (0.5 + world.jitter()))
-    raise CommitUnknown(
-        world.store.location.uri, version, transaction.uuid, str(unanswered or "the store contradicts itself")
-    )
+    is_ours = partial(_is_ours, path=path, uuid=transaction.uuid)
+    ours = put_once(world, path, data, is_ours, version=version, name=transaction.uuid)
+    return Published.OURS if ours else Published.THEIRS
 
 
-def _look(world: World, path: str, transaction: Transaction) -> Published | None:
+def _is_ours(data: bytes, *, path: str, uuid: str) -> bool:
     try:
-        return _whose(world, path, transaction)
-    except (ObjectNotFound, StorageError):
-        return None
-
-
-def _whose(world: World, path: str, transaction: Transaction) -> Published:
-    try:
-        file = decode_manifest_file(world.store.get(path), path)
+        file = decode_manifest_file(data, path)
     except CorruptTable:
-        return Published.THEIRS
-    if file.transaction is not None and file.transaction.uuid == transaction.uuid:
-        return Published.OURS
-    return Published.OURS if file.manifest.transaction_file.endswith(f"-{transaction.uuid}.txn") else Published.THEIRS
+        return False
+    if file.transaction is not None and file.transaction.uuid == uuid:
+        return True
+    return file.manifest.transaction_file.endswith(f"-{uuid}.txn")

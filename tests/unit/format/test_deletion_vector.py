@@ -9,7 +9,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyroaring import BitMap, FrozenBitMap
+from pyroaring import BitMap, BitMap64, FrozenBitMap
 
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.deletion_vector import (
@@ -70,6 +70,45 @@ def test_the_set() -> None:
     assert DeletionVector.of([LAST]).rank(2**32) == 1
 
 
+def test_offsets_beyond_32_bits() -> None:
+    low, high = [3, LAST], [2**32, 2**40 + 1, 2**63 - 1]
+    wide = DeletionVector.of([*high, *low])
+    assert len(wide) == 5 and wide.last == 2**63 - 1 and wide.to_numpy().tolist() == low + high
+    assert wide == DeletionVector.of(BitMap64(low + high)) == DeletionVector.of(np.array(high + low, np.uint64))
+    assert all(offset in wide for offset in low + high)
+    assert not any(offset in wide for offset in (-1, 2, 2**32 + 1, 2**63, 2**64 + 3))
+    assert [wide.rank(offset) for offset in (-1, 3, 4, 2**32, 2**32 + 1, 2**63 - 1, 2**63, 2**70)] == [
+        0,
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        5,
+    ]
+    assert pickle.loads(pickle.dumps(wide)) == wide and len({wide, DeletionVector.of(low + high)}) == 1
+
+    narrow = DeletionVector.of(low)
+    assert DeletionVector.of(BitMap64(low)) == narrow and narrow.beyond is None and narrow.last == LAST
+    assert DeletionVector().last is None
+    above = DeletionVector.of(high)
+    assert narrow.union(above) == above.union(narrow) == wide.union(narrow) == wide.union(above) == wide
+    assert wide.difference(above) == wide.intersection(narrow) == narrow.intersection(wide) == narrow
+    assert wide.difference(narrow) == wide.intersection(above) == above
+    assert narrow.difference(wide) == above.difference(wide) == above.intersection(narrow) == DeletionVector()
+    other = DeletionVector.of([2**32 + 1])
+    assert above.union(other).to_numpy().tolist() == sorted([*high, 2**32 + 1])
+    assert above.intersection(other) == DeletionVector() and above.difference(other) == above
+
+    assert wide.live_mask(5).tolist() == [True, True, True, False, True]
+    (problem,) = wide.problems(2**32)
+    assert problem.startswith(f"3 deleted offsets lie beyond the {2**32} rows")
+    for file_type in DeletionFileType:
+        with pytest.raises(InvalidRequest, match="below 2\\*\\*32"):
+            encode_deletion_vector(wide, file_type)
+
+
 def test_masks() -> None:
     vector = DeletionVector.of([0, 3, 4])
     assert vector.live_mask(5).tolist() == [False, True, True, False, False]
@@ -87,7 +126,7 @@ def test_problems() -> None:
     assert DeletionVector().problems(0, 0) == ()
 
 
-@pytest.mark.parametrize("bad", [[-1], [2**32], [2**70], [0.5], ["a"]])
+@pytest.mark.parametrize("bad", [[-1], [2**63], [-1, 2**63], [2**70], [0.5], ["a"]])
 def test_what_is_no_offset_is_refused(bad: list[object]) -> None:
     with pytest.raises(InvalidRequest):
         DeletionVector.of(bad)  # type: ignore[arg-type]

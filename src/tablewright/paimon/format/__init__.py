@@ -1,0 +1,1 @@
+"""Paimon's files as values: bytes in, frozen values out, no I/O."""

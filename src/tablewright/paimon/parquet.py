@@ -1,0 +1,103 @@
+"""Parquet data files, streamed through any store.
+
+A file on disk is opened by Arrow itself. Everywhere else Arrow reads through a file object whose reads are ranges of
+the store, so that faults, credentials and counting are the store's business as ever.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablewright.errors import CorruptTable, TablewrightError
+from tablewright.storage.address import join_uri
+from tablewright.storage.base import ObjectNotFound, Store
+
+__all__ = ["read_batches"]
+
+_BATCH_BYTES = 16 * 1024 * 1024
+_BATCH_ROWS_MAX = 65_536
+_BATCH_ROWS_MIN = 256
+
+
+def read_batches(store: Store, path: str, rows: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The named top-level columns of a data file, some rows at a time, in the order of the file.
+
+    ``rows`` is how many the file has to have. Without any column the batches only count rows.
+    """
+    where = join_uri(store.location.uri, path)
+    try:
+        with pq.ParquetFile(_source(store, path)) as file:
+            _check(file, rows, columns, where)
+            size = _batch_rows(file)
+            if not columns:
+                for begin in range(0, rows, size):
+                    yield pa.record_batch([pa.nulls(min(size, rows - begin))], ["rows"]).select([])
+                return
+            for batch in file.iter_batches(batch_size=size, columns=list(columns), use_threads=False):
+                yield batch.select(list(columns))
+    except (ObjectNotFound, FileNotFoundError):
+        raise CorruptTable(where, ("the data file is missing",)) from None
+    except (TablewrightError, PermissionError):
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise CorruptTable(where, (f"the data file can't be read as Parquet: {error}",)) from error
+
+
+def _source(store: Store, path: str) -> pa.NativeFile | str:
+    location = store.codec_location(path)
+    if location is not None and "://" not in location.uri:
+        return location.uri
+    return pa.PythonFile(_StoreFile(store, path), mode="r")
+
+
+def _check(file: pq.ParquetFile, rows: int, columns: Sequence[str], where: str) -> None:
+    problems = []
+    if file.metadata.num_rows != rows:
+        problems.append(f"the data file has {file.metadata.num_rows} rows where its manifest counts {rows}")
+    names = set(file.schema_arrow.names)
+    problems += [f"the data file has no column {name}" for name in columns if name not in names]
+    if problems:
+        raise CorruptTable(where, tuple(problems))
+
+
+def _batch_rows(file: pq.ParquetFile) -> int:
+    """So many rows that a batch takes about ``_BATCH_BYTES``."""
+    groups = (file.metadata.row_group(index) for index in range(file.metadata.num_row_groups))
+    per_row: int = sum(group.total_byte_size for group in groups) // max(1, file.metadata.num_rows)
+    return min(_BATCH_ROWS_MAX, max(_BATCH_ROWS_MIN, _BATCH_BYTES // max(1, per_row)))
+
+
+class _StoreFile(io.RawIOBase):
+    """An object of a store, to be read at any place."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store, self._path = store, path
+        self._size = store.head(path).size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def size(self) -> int:
+        return self._size
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        end = self._size if size is None or size < 0 else min(self._size, self._at + size)
+        data = self._store.get_range(self._path, self._at, end) if end > self._at else b""
+        self._at += len(data)
+        return data

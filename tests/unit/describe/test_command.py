@@ -1,0 +1,135 @@
+"""``tablewright describe`` on every kind of file that there is: golden ones of others, and some that we write here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import tablewright as tw
+from tablewright._version import __version__
+from tablewright.describe.command import app
+from tablewright.describe.files import KINDS, describe_file, kind_of
+from tablewright.errors import InvalidRequest
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+KIND_OF_GOLDEN = {
+    "paimon/dv-empty.bin": "paimon-vectors",
+    "paimon/dv-mixed.bin": "paimon-vectors",
+    "paimon/dv32-runs.bin": "paimon-vectors",
+    "paimon/dv64-two-bins.bin": "paimon-vectors",
+    "paimon/hash-index-java.bin": "paimon-hashes",
+    "paimon/index-manifest.avro": "paimon-index-manifest",
+    "delta/dv-file-one.bin": "paimon-vectors",  # the same bytes: only its name tells Delta's from Paimon's
+    "iceberg/two-blobs.puffin": "puffin",
+}
+
+
+def run(*arguments: str | Path, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["describe", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("name", KIND_OF_GOLDEN)
+def test_the_kind_is_told_from_the_bytes(name: str) -> None:
+    assert kind_of((GOLDEN / name).read_bytes(), "some/file") == KIND_OF_GOLDEN[name]
+
+
+def test_what_is_printed() -> None:
+    text = run(GOLDEN / "paimon/dv-mixed.bin")
+    assert "Paimon deletion vectors" in text
+    assert [line.split()[:5] for line in text.splitlines()[-2:]] == [
+        ["0", "1", "28", "32", "4"],
+        ["1", "37", "48", "64", "4"],
+    ]
+    assert "0, 2, 5, 9" in text
+    assert "data-a.parquet" in run(GOLDEN / "iceberg/two-blobs.puffin")
+    assert "dv32-two-bins.bin" in run(GOLDEN / "paimon/index-manifest.avro")
+
+
+def test_delta_counts_without_the_frame(tmp_path: Path) -> None:
+    file = tmp_path / "deletion_vector_x.bin"
+    file.write_bytes((GOLDEN / "delta/dv-file-one.bin").read_bytes())
+    report = json.loads(run(file, "--json"))
+    assert report["title"] == "Delta Lake deletion vectors"
+    assert report["rows"] == [
+        {"bin": 0, "offset": 1, "sizeInBytes": 40, "bits": 64, "deleted rows": 4, "positions": "0, 2, 5, 9"}
+    ]
+
+
+def test_every_file_of_a_lance_table(tmp_path: Path) -> None:
+    ds = tw.write_dataset(pa.table({"id": range(10_000)}), tmp_path / "t.lance", max_rows_per_file=5000)
+    ds.delete("id < 3 or id >= 5000 and id < 9999")
+    titles = []
+    for folder in ("_versions", "_transactions", "_deletions"):
+        for file in sorted((tmp_path / "t.lance" / folder).iterdir()):
+            if file.suffix in (".manifest", ".txn", ".arrow", ".bin"):
+                titles.append(json.loads(run(file, "--json"))["title"])
+    assert sorted(titles) == sorted(["Lance manifest", "Lance transaction"] * 2 + ["Lance deletion file"] * 2)
+    manifests = [json.loads(run(file, "--json")) for file in (tmp_path / "t.lance/_versions").glob("*.manifest")]
+    newest = max(manifests, key=lambda report: report["facts"]["version"])
+    assert newest["facts"]["rows"] == 4998
+    assert [row["deleted"] for row in newest["rows"]] == [3, 4999]
+    deleted = [json.loads(run(file, "--json"))["facts"] for file in sorted((tmp_path / "t.lance/_deletions").iterdir())]
+    assert [facts["deleted rows"] for facts in deleted] == [3, 4999]
+
+
+def test_snapshots_and_schemas(tmp_path: Path) -> None:
+    schema = {
+        "version": 3,
+        "id": 0,
+        "fields": [{"id": 0, "name": "k", "type": "INT NOT NULL"}],
+        "highestFieldId": 0,
+        "partitionKeys": [],
+        "primaryKeys": ["k"],
+        "options": {"bucket": "-1"},
+        "timeMillis": 0,
+    }
+    (tmp_path / "schema-0").write_text(json.dumps(schema))
+    text = run(tmp_path / "schema-0")
+    assert "primary key  k" in text and "INT NOT NULL" in text and "bucket  -1" in text
+    snapshot = {
+        "version": 3,
+        "id": 4,
+        "schemaId": 0,
+        "baseManifestList": "manifest-list-a-0",
+        "deltaManifestList": "manifest-list-a-1",
+        "commitUser": "somebody",
+        "commitIdentifier": 9,
+        "commitKind": "APPEND",
+        "timeMillis": 1_700_000_000_000,
+        "totalRecordCount": 5,
+        "deltaRecordCount": 5,
+    }
+    (tmp_path / "snapshot-4").write_text(json.dumps(snapshot))
+    text = run(tmp_path / "snapshot-4")
+    assert "somebody, commit 9" in text and "2023-11-14 22:13:20 UTC" in text and "manifest-list-a-1" in text
+
+
+def test_what_is_wrong_is_said_and_the_others_are_printed(tmp_path: Path) -> None:
+    damaged = bytearray((GOLDEN / "paimon/dv32-two-bins.bin").read_bytes())
+    damaged[20] ^= 1
+    (tmp_path / "damaged.bin").write_bytes(damaged)
+    (tmp_path / "unknown").write_bytes(b"hello")
+    good = GOLDEN / "paimon/dv-mixed.bin"
+    text = run(tmp_path / "damaged.bin", tmp_path / "unknown", tmp_path / "missing", good, code=1)
+    assert "CRC" in text.upper() and "no file that we know" in text and "missing" in text
+    assert "Paimon deletion vectors" in text
+
+
+def test_the_kind_can_be_given(tmp_path: Path) -> None:
+    (tmp_path / "anything").write_bytes(b"\x01\x00\x00\x00")
+    assert "hashes  1" in run(tmp_path / "anything", "--as", "paimon-hashes")
+    assert "There is no kind" in run(tmp_path / "anything", "--as", "nonsense", code=1)
+    with pytest.raises(InvalidRequest, match="paimon-hashes"):
+        describe_file(b"", "x", "nonsense")
+    assert set(KIND_OF_GOLDEN.values()) < set(KINDS)
+
+
+def test_the_version() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.output.strip() == __version__
