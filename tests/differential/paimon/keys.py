@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[3]
+from tests.differential.paimon.referee import pypaimon_python
 
 
 def ask_pypaimon(verb: str, **request: Any) -> Any:
     """What :mod:`.keys_side` answers, in a process of pypaimon's."""
-    python = Path(os.environ.get("TABLEWRIGHT_PYPAIMON", ROOT / ".venv-pypaimon" / "bin" / "python"))
-    if not python.exists():
-        raise RuntimeError(f"{python} is not there: `make test` makes it, or TABLEWRIGHT_PYPAIMON names another.")
-    command = [str(python), "-W", "ignore", str(Path(__file__).with_name("keys_side.py"))]
+    command = [pypaimon_python(), "-W", "ignore", str(Path(__file__).with_name("keys_side.py"))]
     text = json.dumps({"do": verb, **request})
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

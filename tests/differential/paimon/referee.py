@@ -15,10 +15,18 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["Pypaimon", "RefereeError", "same_rows", "sorted_rows"]
+__all__ = ["Pypaimon", "RefereeError", "pypaimon_python", "same_rows", "sorted_rows"]
 
 ROOT = Path(__file__).parents[3]
 SIDE = Path(__file__).with_name("pypaimon_side.py")
+
+
+def pypaimon_python() -> str:
+    """The Python that has pypaimon."""
+    python = Path(os.environ.get("TABLEWRIGHT_PYPAIMON", ROOT / ".venv-pypaimon" / "bin" / "python"))
+    if not python.exists():
+        raise RuntimeError(f"{python} is not there: `make test` makes it, or TABLEWRIGHT_PYPAIMON names another.")
+    return str(python)
 
 
 class RefereeError(Exception):
@@ -29,14 +37,11 @@ class Pypaimon:
     """A warehouse, and pypaimon at work in it."""
 
     def __init__(self, directory: Path) -> None:
-        python = Path(os.environ.get("TABLEWRIGHT_PYPAIMON", ROOT / ".venv-pypaimon" / "bin" / "python"))
-        if not python.exists():
-            raise RuntimeError(f"{python} is not there: `make test` makes it, or TABLEWRIGHT_PYPAIMON names another.")
         self._letters, self._numbers = directory / "letters", itertools.count()
         self._letters.mkdir()
         self.warehouse = directory / "warehouse"
         self.warehouse.mkdir()
-        command = [str(python), "-W", "ignore", str(SIDE), str(self.warehouse)]
+        command = [pypaimon_python(), "-W", "ignore", str(SIDE), str(self.warehouse)]
         self.database = "db"
         self._said = (directory / "stderr.txt").open("w")
         self._process = subprocess.Popen(
