@@ -67,6 +67,7 @@ def files(ds: tw.LanceDataset) -> set[str]:
     return {entry.path for entry in ds._world.store.list("") if not entry.path.endswith("latest_version_hint.json")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stable", [False, True], ids=["address", "stable"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_combination_of_clauses(case: Case, stable: bool) -> None:

@@ -158,6 +158,7 @@ def test_indices_stay(tmp_path: Path) -> None:
     assert found.column("id").to_pylist() == [i for i in range(41, 50) if i % 3]
 
 
+@pytest.mark.slow
 def test_thousands_of_fragments_are_quick(tmp_path: Path) -> None:
     dataset = tw.write_dataset(numbers(3000), tmp_path / "t", max_rows_per_file=2)
     started = time.process_time()

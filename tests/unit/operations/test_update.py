@@ -101,6 +101,7 @@ UPDATES: list[tuple[dict[str, str], Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("updates", "where"), UPDATES, ids=str)
 def test_as_pylance_does_it(
@@ -354,6 +355,7 @@ class TestWays:
         assert (found[4], found[21]) == ((4, 1, 1), (21, 2, 2))
         refereed(dataset)
 
+    @pytest.mark.slow
     def test_thousands_of_fragments_are_quick(self, tmp_path: Path) -> None:
         dataset = tw.write_dataset(numbers(2400), tmp_path / "t", max_rows_per_file=2)
         started = time.process_time()
