@@ -61,6 +61,9 @@ class VersionSequence:
     _versions: Column = field(default_factory=lambda: np.array([], np.uint64))
     _stored: bytes | None = field(default=None, repr=False)  # what it was decoded from
 
+    def __post_init__(self) -> None:
+        self._counts.flags.writeable = self._versions.flags.writeable = False
+
     @classmethod
     def constant(cls, count: int, version: int) -> VersionSequence:
         """``count`` rows of one version."""
