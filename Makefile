@@ -26,8 +26,8 @@ demo: $(STAMP) ## a table of documents with embeddings on embedded Spark, in a m
 test: $(STAMP) $(PYPAIMON_STAMP) ## all tests, Spark included
 	@$(PYTEST)
 
-soak: $(STAMP) $(PYPAIMON_STAMP) ## all tests at the promised numbers of examples and races, in about half an hour
-	@TABLEWRIGHT_DEPTH=inf $(PYTEST)
+soak: $(STAMP) $(PYPAIMON_STAMP) ## all tests at the promised numbers of examples and races, new examples in every run
+	@TABLEWRIGHT_HYPOTHESIS=$${TABLEWRIGHT_HYPOTHESIS:-search} TABLEWRIGHT_DEPTH=inf $(PYTEST)
 
 quick: $(STAMP) ## unit and property tests without a JVM and without the slow ones, in two or three minutes
 	@TABLEWRIGHT_HYPOTHESIS=brief $(PYTEST) -m "not spark and not slow" tests/unit tests/property src

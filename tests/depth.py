@@ -1,8 +1,9 @@
 """How much the expensive tests do: in CI a part of what was promised, in `make soak` all of it.
 
 `TABLEWRIGHT_DEPTH` is a factor. 1, the default, means the numbers of CI; with more, numbers grow up to the promised
-ones, and `inf` stands for all of these. What is drawn by chance differs from run to run, so runs add up; what is
-counted off comes in an order in which a part stands for the whole.
+ones, and `inf` stands for all of these. What is drawn by chance is the same in every run of CI, so that its verdict is
+about the code, and new in every run of `make soak`; what is counted off comes in an order in which a part stands for
+the whole.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.depth import deep
 
 from .referee import UNDER_TEST, assert_same_dataset, lance, numbers, ours, tree
 from .wire import latest_manifest
@@ -46,6 +47,8 @@ def _use(uri: Path) -> int:
     rows = dataset.to_table(with_row_id=True, with_row_address=True)
     assert dataset.count_rows() >= 0
     dataset.versions()
+    dataset.list_indices()
+    dataset.read_transaction(dataset.version)
     return rows.num_rows
 
 
@@ -75,10 +78,12 @@ def _damaged(data: bytes, seed: int) -> Iterator[bytes]:
 
 
 def _flipped(data: bytes, count: int) -> Iterator[bytes]:
-    """Single bytes changed, at `count` places spread over all of `data`."""
-    chance = random.Random(4)
-    for at in sorted(chance.sample(range(len(data)), min(count, len(data)))):
-        yield data[:at] + bytes([data[at] ^ chance.choice((0xFF, 0x01, 0x80))]) + data[at + 1 :]
+    """Single bytes changed in nine ways, `count` of these spread over all of `data`."""
+    changes = [
+        (at, change) for at in range(len(data)) for change in (0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xFF)
+    ]
+    for at, change in sorted(random.Random(4).sample(changes, min(count, len(changes)))):
+        yield data[:at] + bytes([data[at] ^ change]) + data[at + 1 :]
 
 
 def test_damaged_manifest_is_named(table: Path) -> None:
@@ -106,7 +111,7 @@ def test_changed_bytes_of_a_manifest(tmp_path: Path) -> None:
     dataset.delete("id = 1")
     path = latest_manifest(place)
     whole = path.read_bytes()
-    for data in _flipped(whole, 300):
+    for data in _flipped(whole, deep(300, 5000)):
         path.write_bytes(data)
         _use_or_typed_error(place)
     path.write_bytes(whole)

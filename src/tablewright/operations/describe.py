@@ -61,14 +61,14 @@ def index_kind(index: IndexMetadata) -> str:
 
 
 def describe_indices(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Every index segment of a version."""
+    """Every index segment of a version; other clients may leave one whose column is gone."""
     schema = snapshot.schema
     return [
         {
             "name": index.name,
             "type": index_kind(index),
             "uuid": str(index.uuid),
-            "fields": [schema.path(field) for field in index.fields],
+            "fields": [schema.path(id) if schema.has(id) else f"(dropped field {id})" for id in index.fields],
             "version": index.dataset_version,
             "fragment_ids": set(index.coverage or ()),
             "base_id": index.base_id,

@@ -13,6 +13,7 @@ from tablewright.errors import CorruptTable, TablewrightError
 from tablewright.format.deletion_vector import DeletionVector, decode_deletion_vector, encode_deletion_vector
 from tablewright.format.envelope import ManifestFile, decode_manifest_file
 from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment, SequenceFile
+from tablewright.format.inside import stays_inside
 from tablewright.format.naming import (
     HINT_PATH,
     deletion_path,
@@ -37,6 +38,7 @@ __all__ = [
 
 _CACHE_BYTES_MAX = 256 * 1024 * 1024
 _ENTRY_OVERHEAD_BYTES = 500
+_FILE_BYTES_MAX = 2**63 - 1
 
 _vectors = ByteCache[DeletionVector](_CACHE_BYTES_MAX)
 
@@ -54,6 +56,8 @@ def read_manifest(store: Store, entry: VersionEntry) -> ManifestFile:
 
 def _read_sequence(store: Store, place: SequenceFile) -> bytes:
     where = join_uri(store.location.uri, place.path)
+    if not stays_inside(place.path) or place.offset + place.size > _FILE_BYTES_MAX:
+        raise CorruptTable(where, (f"row ids or row versions can't be {place.size} bytes from {place.offset} on here",))
     try:
         data = store.get_range(place.path, place.offset, place.offset + place.size)
     except ObjectNotFound:
@@ -72,6 +76,8 @@ def read_transaction(store: Store, file: ManifestFile) -> Transaction | None:
         return file.transaction
     name = file.manifest.transaction_file
     if name:
+        if not stays_inside(name):
+            raise CorruptTable(file.path, (f"{name!r} is not the name of a transaction file",))
         path = transaction_file_path(name)
         try:
             return decode_transaction(store.get(path), join_uri(store.location.uri, path))

@@ -1,4 +1,4 @@
-"""Row ids and row versions in files of their own, as releases of 2025 could leave them: read here, written inline."""
+"""Sequences in files of their own, as releases of 2025 could leave them: read, written inline; and hostile paths."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from tablewright.format.fragment import FragmentList, decode_fragment, encode_fr
 from tablewright.format.proto import table_pb2 as pb
 
 LINEAGE = ["id", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
+
+
+HOSTILE = ["", "/", "..", "../x", "a\0b", "data/", "//", "a//b", "./a", "/etc/passwd", "x/../../y"]
 
 
 def _old_table(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[tw.LanceDataset, pa.Table]:
@@ -72,3 +75,45 @@ def test_what_is_missing_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     file.unlink()
     with pytest.raises(CorruptTable, match="row ids or row versions is missing"):
         tw.dataset(str(path))
+
+
+def _with_place(ds: tw.LanceDataset, path: Path, monkeypatch: pytest.MonkeyPatch, place: bytes) -> None:
+    """The newest manifest, whose first fragment says in `place` where its row ids lie."""
+    manifest = ds._snapshot.manifest
+    first = encode_fragment(replace(manifest.fragments[0], row_ids=None)) + b"\x32" + bytes([len(place)]) + place
+    with monkeypatch.context() as patch:
+        patch.setattr("tablewright.format.manifest_codec.problems_of_manifest", lambda _: ())
+        encoded = encode_manifest_file(replace(manifest, fragments=FragmentList([first])), b"")
+    (path / ds._snapshot.entry.path).write_bytes(encoded)
+
+
+def test_places_that_nobody_wrote_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.lance"
+    ds = tw.write_dataset(pa.table({"id": [1]}), str(path), enable_stable_row_ids=True)
+    _with_place(ds, path, monkeypatch, b"\x0a\x7fshort")
+    with pytest.raises(CorruptTable, match="fragment 0: where its row ids or versions lie"):
+        tw.dataset(str(path))
+    real = next((path / "data").iterdir()).name
+    for name, offset, size in [*((name, 0, 1) for name in HOSTILE), (f"data/{real}", 2**64 - 1, 2**64 - 1)]:
+        _with_place(ds, path, monkeypatch, pb.SequenceFile(path=name, offset=offset, size=size).SerializeToString())
+        with pytest.raises(CorruptTable, match=f"can't be {size} bytes from {offset} on"):
+            tw.dataset(str(path))
+
+
+def test_names_of_files_stay_inside(tmp_path: Path) -> None:
+    path = tmp_path / "t.lance"
+    ds = tw.write_dataset(pa.table({"id": [1]}), str(path))
+    manifest, place = ds._snapshot.manifest, path / ds._snapshot.entry.path
+    for name in HOSTILE:
+        (fragment,) = manifest.fragments
+        file = replace(fragment.files[0], path=name)
+        wrong = FragmentList([encode_fragment(replace(fragment, files=(file,)))])
+        place.write_bytes(encode_manifest_file(replace(manifest, fragments=wrong), b""))
+        with pytest.raises(CorruptTable, match="does not stay inside the data directory"):
+            tw.dataset(str(path)).to_table()
+        place.write_bytes(encode_manifest_file(replace(manifest, transaction_file=name), b""))
+        reader = tw.dataset(str(path))
+        assert reader.count_rows() == 1
+        if name:
+            with pytest.raises(CorruptTable, match="is not the name of a transaction file"):
+                reader.read_transaction(1)

@@ -14,6 +14,7 @@ import numpy as np
 from tablewright.format.fragment.codec import encode_fragment
 from tablewright.format.fragment.sequence import FragmentList
 from tablewright.format.proto import table_pb2 as pb
+from tablewright.format.wire import decode_message
 
 __all__ = ["SequenceFile", "with_external"]
 
@@ -35,7 +36,8 @@ def with_external(fragments: FragmentList, read: Callable[[SequenceFile], bytes]
     raw = list(fragments.raw)
     for position in outside:
         fragment = fragments[position]
-        named = pb.FragmentExternals.FromString(fragment.unknown)
+        where = f"fragment {fragment.id}: where its row ids or versions lie"
+        named = decode_message(pb.FragmentExternals, fragment.unknown, fragments.path, where)
         inline = replace(
             fragment,
             row_ids=_fetched(named, "row_ids", fragment.row_ids, read),

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from tablewright.format.inside import stays_inside
+
 __all__ = [
     "FRAGMENT_ID_MAX",
     "PHYSICAL_ROWS_MAX",
@@ -165,7 +167,7 @@ def _problems(fragment: Fragment) -> Iterator[str]:
 
 
 def _problems_of_file(file: DataFile) -> Iterator[str]:
-    if not file.path or file.path.startswith("/") or ".." in file.path.split("/"):
+    if not stays_inside(file.path):
         yield f"the data file path {file.path!r} does not stay inside the data directory"
     if file.file_major_version >= _FILES_WITH_COLUMN_INDICES_FROM and len(file.fields) != len(file.column_indices):
         yield f"{file.path!r} has {len(file.fields)} fields but {len(file.column_indices)} column indices"
