@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyroaring import FrozenBitMap
+from tests.soon import assert_soon
 
 import tablewright as tw
 from tablewright.errors import InvalidRequest, StorageError, UnsupportedFeature
@@ -495,8 +496,7 @@ class TestSteps:
         elif path == "data/*":
             with pytest.raises(StorageError):
                 run_columns_task(columns_tasks(plan, found, decision)[0], world)
-        time.sleep(0.1)
-        assert {found.path for found in store.list("")} == before
+        assert_soon(lambda: {found.path for found in store.list("")} == before)
 
 
 def files(dataset: tw.LanceDataset) -> list[Path]:
