@@ -20,8 +20,12 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
         import os
         os.environ.update(embedded_environment())
         from pyspark.sql import SparkSession
-        brief = "-XX:TieredStopAtLevel=1"
-        spark = SparkSession.builder.remote("local[2]").config("spark.driver.extraJavaOptions", brief).getOrCreate()
+        settings = {
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "2",
+        }
+        spark = SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate()
         print(is_connect(spark), active_session() is spark, choose_engine(0, spark).engine.map(abs, [-1, 2]))
         print(run_tasks(spark, len, [b"x" * CARRIED_BYTES_MAX, b"y"]))
 
@@ -42,6 +46,17 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
             return pa.Table.from_batches(batches).to_pylist()
         print(sorted((row["id"], row["v"]) for part in write_frame(frame, write, schema) for row in part))
 
+        from tablewright.paimon import BucketIndex, BucketOptions, assign_buckets
+        keys = pa.table({"id": pa.array(range(50), pa.int64()), "area": ["eu", "us"] * 25})
+        how = {"keys": ["id"], "partition_by": ["area"], "parallelism": 2}
+        how["index"] = BucketIndex.of({("eu",): {0: [7]}}, BucketOptions(target_rows=8))
+        here = assign_buckets(keys, **how)
+        there = assign_buckets(spark.createDataFrame(keys).repartition(3), **how)
+        rows = there.frame.toArrow().sort_by("id")
+        print(rows.column_names, rows["_bucket"].to_pylist() == here.frame.sort_by("id")["_bucket"].to_pylist())
+        files = [[(file.partition, file.bucket, file.data) for file in done.hash_files()] for done in (there, here)]
+        print(files[0] == files[1], len(files[0]))
+
         import _thread, threading, time
         def sleep(number):
             import time
@@ -54,7 +69,8 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
             print("interrupted", time.monotonic() - began < 30)
         print(run_tasks(spark, abs, [-5]))
         spark.stop()
-        """
+        """,
+        SPARK_TESTING="1",  # Spark's word for a server on a port that is free
     )
     assert out.splitlines() == [
         "True True [1, 2]",
@@ -62,6 +78,8 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
         "f ('p',)",
         "True [3, 4]",
         "[(3, [1.0, 2.0]), (4, [1.0, 2.0])]",
+        "['id', 'area', '_bucket'] True",
+        "True 8",
         "interrupted True",
         "[5]",
     ]

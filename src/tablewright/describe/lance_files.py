@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from tablewright.describe.report import Report, positions
+from tablewright.describe.report import Report, moment, positions
 from tablewright.format.deletion_vector import DeletionVector, decode_deletion_vector
 from tablewright.format.envelope import decode_manifest_file
 from tablewright.format.fragment import DeletionFileType
@@ -19,12 +17,11 @@ def describe_manifest(data: bytes, path: str) -> Report:
     """A version of a Lance table."""
     manifest = decode_manifest_file(data, path).manifest
     fragments, facts = manifest.fragments, manifest.fragments.facts
-    when = datetime.fromtimestamp(manifest.timestamp_ns / 1e9, UTC)
     return Report(
         title="Lance manifest",
         facts=(
             ("version", manifest.version),
-            ("committed", f"{when:%Y-%m-%d %H:%M:%S} UTC"),
+            ("committed", moment(manifest.timestamp_ns // 1000)),
             ("writer", "" if manifest.writer is None else f"{manifest.writer.library} {manifest.writer.version}"),
             ("columns", ", ".join(field.name for field in manifest.schema.fields)),
             ("fragments", len(fragments)),

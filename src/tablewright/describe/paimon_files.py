@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from tablewright.describe.report import Report, positions, shown
+from tablewright.describe.report import Report, moment, positions, shown
 from tablewright.paimon.format.avro import decode_records
 from tablewright.paimon.format.hash_file import decode_hashes
 from tablewright.paimon.format.index_manifest import decode_index_manifest
@@ -119,13 +117,12 @@ def describe_manifest(data: bytes, path: str) -> Report:
 def describe_snapshot(data: bytes, path: str) -> Report:
     """What a commit left behind."""
     snapshot = decode_snapshot(data, path)
-    when = datetime.fromtimestamp(snapshot.time_millis / 1e3, UTC)
     return Report(
         title="Paimon snapshot",
         facts=(
             ("snapshot", snapshot.id),
             ("kind", snapshot.commit_kind),
-            ("committed", f"{when:%Y-%m-%d %H:%M:%S} UTC"),
+            ("committed", moment(snapshot.time_millis * 1000)),
             ("by", f"{snapshot.commit_user}, commit {snapshot.commit_identifier}"),
             ("schema", snapshot.schema_id),
             ("records", snapshot.total_record_count),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
 from tablewright.format.deletion_vector import DeletionVector
 
-__all__ = ["Report", "positions", "shown"]
+__all__ = ["Report", "moment", "positions", "shown"]
 
 _SHOWN_MAX = 8
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,18 @@ def shown(numbers: Iterable[int], count: int) -> str:
     """
     text = ", ".join(map(str, islice(numbers, _SHOWN_MAX)))
     return text if count <= _SHOWN_MAX else f"{text}, … ({count})"
+
+
+def moment(micros: int) -> str:
+    """A moment by its microseconds since 1970, if the calendar goes so far.
+
+    >>> moment(1_700_000_000_000_000), moment(2**63)
+    ('2023-11-14 22:13:20 UTC', '9223372036854775808 µs since 1970')
+    """
+    try:
+        return f"{_EPOCH + timedelta(microseconds=micros):%Y-%m-%d %H:%M:%S} UTC"
+    except OverflowError:
+        return f"{micros} µs since 1970"
 
 
 def positions(vector: DeletionVector) -> str:

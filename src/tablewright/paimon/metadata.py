@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 _READERS = 8
+_DIGITS_MAX = 19
 
 
 class NotPaimon(TableNotFound):
@@ -210,9 +211,10 @@ def _exists(store: Store, path: str) -> bool:
 
 def _read_hint(store: Store, path: str) -> int | None:
     try:
-        return int(store.get(path))
-    except (ObjectNotFound, ValueError):
+        text = store.get(path).strip()
+    except ObjectNotFound:
         return None
+    return int(text) if text.isdigit() and len(text) <= _DIGITS_MAX else None
 
 
 def _listed(store: Store, directory: str) -> list[int]:

@@ -7,26 +7,35 @@ the store, so that faults, credentials and counting are the store's business as 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablewright.errors import CorruptTable, TablewrightError
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import ObjectNotFound, Store
+from tablewright.storage.objects import translate_error
 
 __all__ = ["read_batches"]
+
+Choice = Callable[[pq.ParquetFile], npt.NDArray[np.bool_]]
 
 _BATCH_BYTES = 16 * 1024 * 1024
 _BATCH_ROWS_MAX = 65_536
 _BATCH_ROWS_MIN = 256
 
 
-def read_batches(store: Store, path: str, rows: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def read_batches(
+    store: Store, path: str, rows: int, columns: Sequence[str], choose: Choice | None = None
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The named top-level columns of a data file, some rows at a time, in the order of the file.
 
-    ``rows`` is how many the file has to have. Without any column the batches only count rows.
+    Each batch comes with the position of its first row in the file. ``rows`` is how many the file has to have; without
+    any column the batches only count them. ``choose`` tells of each row group whether it is to be read.
     """
     where = join_uri(store.location.uri, path)
     try:
@@ -35,16 +44,37 @@ def read_batches(store: Store, path: str, rows: int, columns: Sequence[str]) -> 
             size = _batch_rows(file)
             if not columns:
                 for begin in range(0, rows, size):
-                    yield pa.record_batch([pa.nulls(min(size, rows - begin))], ["rows"]).select([])
+                    yield begin, pa.record_batch([pa.nulls(min(size, rows - begin))], ["rows"]).select([])
                 return
-            for batch in file.iter_batches(batch_size=size, columns=list(columns), use_threads=False):
-                yield batch.select(list(columns))
+            wanted = [True] * file.num_row_groups if choose is None else choose(file).tolist()
+            for begin, groups in _runs(file.metadata, wanted):
+                for batch in file.iter_batches(size, groups, list(columns), use_threads=False):
+                    yield begin, batch.select(list(columns))
+                    begin += batch.num_rows
     except (ObjectNotFound, FileNotFoundError):
         raise CorruptTable(where, ("the data file is missing",)) from None
-    except (TablewrightError, PermissionError):
+    except TablewrightError:
         raise
+    except PermissionError as error:
+        raise translate_error(error, "read", store.location, path) from error
     except (pa.ArrowException, OSError, ValueError) as error:
         raise CorruptTable(where, (f"the data file can't be read as Parquet: {error}",)) from error
+
+
+def _runs(file: pq.FileMetaData, wanted: Sequence[bool]) -> Iterator[tuple[int, list[int]]]:
+    """The wanted row groups, those that follow each other together, and the position of their first row."""
+    groups, begin, position = list[int](), 0, 0
+    for index, is_wanted in enumerate(wanted):
+        if is_wanted and not groups:
+            begin = position
+        if is_wanted:
+            groups.append(index)
+        elif groups:
+            yield begin, groups
+            groups = []
+        position += file.row_group(index).num_rows
+    if groups:
+        yield begin, groups
 
 
 def _source(store: Store, path: str) -> pa.NativeFile | str:
@@ -58,8 +88,8 @@ def _check(file: pq.ParquetFile, rows: int, columns: Sequence[str], where: str) 
     problems = []
     if file.metadata.num_rows != rows:
         problems.append(f"the data file has {file.metadata.num_rows} rows where its manifest counts {rows}")
-    names = set(file.schema_arrow.names)
-    problems += [f"the data file has no column {name}" for name in columns if name not in names]
+    counts = Counter(file.schema_arrow.names)
+    problems += [f"the data file has {counts[name] or 'no'} columns {name}" for name in columns if counts[name] != 1]
     if problems:
         raise CorruptTable(where, tuple(problems))
 

@@ -14,6 +14,7 @@ from tablewright.paimon.format.binary_row import decode_partition
 from tablewright.paimon.format.index_manifest import IndexFile
 from tablewright.paimon.format.layout import bucket_directory, partition_directory
 from tablewright.paimon.format.manifest import DataFile
+from tablewright.paimon.format.schema import DATA_DIRECTORY
 from tablewright.paimon.metadata import TableState
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import Store
@@ -57,43 +58,47 @@ class Places:
         """Where a data file lies."""
         if file.external_path is not None:
             return _elsewhere(file.external_path)
-        return self._in_bucket(file.partition, file.bucket, file.name)
+        return self._in_bucket(file, self._directory(file))
 
     def of_index(self, file: IndexFile) -> Place:
         """Where an index file lies."""
+        directory = self._directory(file)  # it need not lie there, but has to belong to a partition
         if file.external_path is not None:
             return _elsewhere(file.external_path)
         if not self._state.schema.flag("index-file-in-data-file-dir"):
             return Place(f"index/{file.name}")
-        return self._in_bucket(file.partition, file.bucket, file.name)
+        return self._in_bucket(file, directory)
 
-    def for_new_index(self, beside: DataFile, name: str) -> Place:
-        """Where an index file for the bucket of a data file is to be written."""
+    def for_new_index(self, beside: DataFile) -> str:
+        """The directory that index files for the bucket of a data file are to be written to."""
         if not self._state.schema.flag("index-file-in-data-file-dir"):
-            return Place(f"index/{name}")
+            return "index"
         data = self.of_data(beside)
         if data.root is not None:
             raise UnsupportedFeature(
                 f"{self._state.location.uri} keeps index files beside its data (index-file-in-data-file-dir=true), and "
                 f"the data at the external path {data.root}: this release does not write there."
             )
-        return Place(f"{data.path.rpartition('/')[0]}/{name}")
+        return data.path.rpartition("/")[0]
 
-    def _in_bucket(self, partition: bytes, bucket: int, name: str) -> Place:
-        if partition not in self._directories:
-            values = decode_partition(partition, self._types, self._state.location.uri)
+    def _directory(self, file: DataFile | IndexFile) -> str | None:
+        """The directory of a file's partition; ``None`` if writers disagree about its spelling."""
+        if file.partition not in self._directories:
+            values = decode_partition(file.partition, self._types, file.manifest)
             default = self._state.schema.options.get("partition.default-name")
-            self._directories[partition] = partition_directory(self._fields, values, default)
-        directory = self._directories[partition]
+            self._directories[file.partition] = partition_directory(self._fields, values, default)
+        return self._directories[file.partition]
+
+    def _in_bucket(self, file: DataFile | IndexFile, directory: str | None) -> Place:
         if directory is not None:
-            return Place(f"{self._prefix}{bucket_directory(directory, bucket)}/{name}")
-        if name not in self._listed:
-            raise CorruptTable(join_uri(self._state.location.uri, name), ("no directory of the table holds it",))
-        return Place(self._listed[name])
+            return Place(f"{self._prefix}{bucket_directory(directory, file.bucket)}/{file.name}")
+        if file.name not in self._listed:
+            raise CorruptTable(join_uri(self._state.location.uri, file.name), ("no directory of the table holds it",))
+        return Place(self._listed[file.name])
 
     @cached_property
     def _prefix(self) -> str:
-        directory = self._state.schema.options.get("data-file.path-directory", "").strip("/")
+        directory = self._state.schema.options.get(DATA_DIRECTORY, "").strip("/")
         return f"{directory}/" if directory else ""
 
     @cached_property

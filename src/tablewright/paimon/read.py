@@ -1,21 +1,24 @@
 """Reading: one task per data file, each a small letter that a thread here or a Spark worker can run.
 
-1. *plan* (pure, but for the table's listing where directories are ambiguous): which files, which of their columns make
-   the table's, which deletion vector belongs to each.
-2. *run*: stream the file; drop rows that its vector names, before anything else sees them; bring the columns into the
-   table's form; keep the rows for which the filter is true.
+1. *plan* (pure, but for the table's listing where directories are ambiguous): which files can hold rows that match
+   (:mod:`.pruning`), which of their columns make the table's, which deletion vector belongs to each.
+2. *run*: stream the row groups in which the filter can be true; drop rows that the vector names, before anything else
+   sees them; bring the columns into the table's form; keep the rows for which the filter is true.
 
-Positions in a vector count the physical rows of the file, so nothing may be skipped before the vector is applied.
+Positions in a vector count the physical rows of the file, so each batch comes with the position of its first row.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tablewright.checks import check_text, listed
 from tablewright.errors import CorruptTable, InvalidRequest
@@ -31,6 +34,8 @@ from tablewright.paimon.kinds import readable_files, uses_vectors
 from tablewright.paimon.metadata import TableState
 from tablewright.paimon.parquet import read_batches
 from tablewright.paimon.places import Place, Places, store_of
+from tablewright.paimon.pruning import matching_partitions, may_match
+from tablewright.paimon.statistics import bounds_of_files, bounds_of_row_groups
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import Location, ObjectNotFound, Store
 
@@ -78,7 +83,15 @@ class FileTask:
 
     def predicate(self) -> Predicate | None:
         """The filter, compiled where it is needed: compiled ones do not travel."""
+        if isinstance(self.filter, str):
+            return _compiled(self.filter, self.schema, self.now_ns)
         return None if self.filter is None else compile_filter(self.filter, self.schema, now_ns=self.now_ns)
+
+
+@lru_cache(maxsize=16)
+def _compiled(filter: str, schema: pa.Schema, now_ns: int | None) -> Predicate:
+    """All tasks of a plan have the same filter: a process compiles it once."""
+    return compile_filter(filter, schema, now_ns=now_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +123,9 @@ def plan_read(
     used = () if predicate is None else _known(predicate.columns, schema)
     needed = list(dict.fromkeys((*wanted, *used)))
     files = readable_files(state)
-    if predicate is not None and used and {*used} <= {*state.schema.partition_keys}:
+    if predicate is not None:
         files = _of_matching_partitions(state, files, predicate)
+        files = _of_matching_bounds(state, files, predicate)
     places, vectors = Places(state, store), stored_vectors(state, store)
     tasks = tuple(
         FileTask(
@@ -131,14 +145,24 @@ def plan_read(
 
 
 def _of_matching_partitions(state: TableState, files: Sequence[DataFile], predicate: Predicate) -> tuple[DataFile, ...]:
-    """The files of partitions for which a filter over partition keys is true: it is asked once for each partition."""
-    keys, partitions = state.schema.partition_fields, list({file.partition for file in files})
+    """The files of partitions for which the filter can be true: that is asked once for each partition."""
+    if not {*predicate.columns} & {*state.schema.partition_keys}:
+        return tuple(files)
+    keys, partitions = state.schema.partition_fields, {file.partition: file.manifest for file in files}
     types = [field.type.to_arrow() for field in keys]
-    rows = [decode_partition(partition, types, state.location.uri) for partition in partitions]
+    rows = [decode_partition(partition, types, manifest) for partition, manifest in partitions.items()]
     columns = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(types)]
-    mask = predicate.mask(pa.RecordBatch.from_arrays(columns, [field.name for field in keys])).to_pylist()
+    values = pa.RecordBatch.from_arrays(columns, [field.name for field in keys])
+    mask = matching_partitions(predicate, state.schema.to_arrow(), values)
     wanted = {partition for partition, matches in zip(partitions, mask, strict=True) if matches}
     return tuple(file for file in files if file.partition in wanted)
+
+
+def _of_matching_bounds(state: TableState, files: Sequence[DataFile], predicate: Predicate) -> tuple[DataFile, ...]:
+    """The files in which the filter can be true, by the bounds that manifests have for them."""
+    bounds = bounds_of_files(files, state.schemas, state.schema, predicate.columns)
+    mask = may_match(predicate, state.schema.to_arrow(), bounds, len(files))
+    return tuple(itertools.compress(files, mask))
 
 
 def stored_vectors(state: TableState, store: Store) -> dict[tuple[bytes, int, str], StoredVector]:
@@ -174,7 +198,7 @@ def read_vector(store: Store, stored: StoredVector) -> DeletionVector:
 def read_file(task: FileTask, store: Store) -> Iterator[pa.RecordBatch]:
     """The rows of a task, in batches."""
     predicate, schema = task.predicate(), task.result_schema
-    for _, batch in _live_batches(task, store):
+    for _, batch in _live_batches(task, store, predicate):
         kept = batch if predicate is None else predicate.filter(batch)
         if kept.num_rows:
             arrays = [kept.column(name) for name in task.columns]
@@ -184,7 +208,7 @@ def read_file(task: FileTask, store: Store) -> Iterator[pa.RecordBatch]:
 def match_file(task: FileTask, store: Store) -> DeletionVector:
     """The physical positions of the live rows for which the task's filter is true (all of them, without a filter)."""
     predicate, found = task.predicate(), [np.array([], np.int64)]
-    for positions, batch in _live_batches(task, store):
+    for positions, batch in _live_batches(task, store, predicate):
         if predicate is not None:
             mask = pc.fill_null(predicate.mask(batch), False).to_numpy(zero_copy_only=False)
             positions = positions[mask]
@@ -192,19 +216,25 @@ def match_file(task: FileTask, store: Store) -> DeletionVector:
     return DeletionVector.of(np.concatenate(found))
 
 
-def _live_batches(task: FileTask, store: Store) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-    """The rows that are not deleted, in the table's form, and their positions in the file."""
+def _live_batches(
+    task: FileTask, store: Store, predicate: Predicate | None
+) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """The rows that are not deleted, in the table's form, and their positions in the file.
+
+    Rows for which the predicate is not true may be among them, and may be missing.
+    """
     home = store_of(task.place, store)
-    live = _live_mask(task, store)
     names = list(dict.fromkeys(source.name for source in task.sources if source.name is not None))
-    begin = 0
-    for stored in read_batches(home, task.place.path, task.rows, names):
+    choose = None if predicate is None else partial(_matching_groups, task, predicate)
+    live: np.ndarray | None = None
+    for begin, stored in read_batches(home, task.place.path, task.rows, names, choose):
+        if live is None and task.vector is not None:  # not before the file was found to have so many rows
+            live = _live_mask(task, task.vector, store)
         end = begin + stored.num_rows
         positions = np.arange(begin, end)
         if live is not None and not live[begin:end].all():
             positions = positions[live[begin:end]]
             stored = stored.filter(pa.array(live[begin:end])) if names else stored.slice(0, len(positions))
-        begin = end
         if len(positions):
             yield positions, _in_table_form(task, stored, len(positions), home)
 
@@ -222,13 +252,18 @@ def _in_table_form(task: FileTask, stored: pa.RecordBatch, rows: int, home: Stor
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([source.field.to_arrow() for source in task.sources]))
 
 
-def _live_mask(task: FileTask, store: Store) -> np.ndarray | None:
-    if task.vector is None:
-        return None
-    vector = read_vector(store, task.vector)
+def _matching_groups(task: FileTask, predicate: Predicate, file: pq.ParquetFile) -> np.ndarray:
+    """Which row groups of a task's file can hold rows that match."""
+    used = [source for source in task.sources if source.field.name in predicate.columns]
+    bounds = bounds_of_row_groups(file.metadata, file.schema_arrow, used)
+    return may_match(predicate, task.schema, bounds, file.num_row_groups)
+
+
+def _live_mask(task: FileTask, stored: StoredVector, store: Store) -> np.ndarray:
+    vector = read_vector(store, stored)
     problems = vector.problems(task.rows)
     if problems:
-        where, file = join_uri(store.location.uri, task.vector.place.path), task.vector.range.data_file
+        where, file = join_uri(store.location.uri, stored.place.path), stored.range.data_file
         raise CorruptTable(where, tuple(f"the vector of {file}: {problem}" for problem in problems))
     return vector.live_mask(task.rows)
 

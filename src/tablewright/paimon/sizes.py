@@ -8,7 +8,7 @@ from tablewright.errors import InvalidRequest
 
 __all__ = ["parse_size"]
 
-_SIZE = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE)
+_SIZE = re.compile(r"\s*([0-9]{1,19})\s*([a-z]*)\s*", re.IGNORECASE)
 _POWERS = {
     "": 0,
     "b": 0,

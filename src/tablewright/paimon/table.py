@@ -14,7 +14,7 @@ from tablewright.engine import Engine, LocalEngine, choose_engine, flow
 from tablewright.errors import CorruptTable, InvalidRequest, WrongType
 from tablewright.expressions import Filter
 from tablewright.format.deletion_vector import DeletionVector
-from tablewright.paimon.delete import DeleteResult, delete_rows
+from tablewright.paimon.delete import DeleteResult, Matcher, delete_rows, explain_delete
 from tablewright.paimon.format.binary_row import decode_partition
 from tablewright.paimon.format.bucket_index import BucketIndex, BucketOptions
 from tablewright.paimon.format.index_manifest import HASH
@@ -137,7 +137,7 @@ class PaimonTable:
                 TableFile(
                     path=place.path if place.root is None else f"{place.root}/{place.path}",
                     partition=dict(
-                        zip(schema.partition_keys, decode_partition(file.partition, types, self.uri), strict=True)
+                        zip(schema.partition_keys, decode_partition(file.partition, types, file.manifest), strict=True)
                     ),
                     bucket=file.bucket,
                     level=file.level,
@@ -214,7 +214,7 @@ class PaimonTable:
                 raise CorruptTable(where, (f"it is missing, and holds the keys of bucket {file.bucket}",)) from None
             if len(data) != file.size:
                 raise CorruptTable(where, (f"it has {len(data)} bytes where the index manifest notes {file.size}",))
-            files.append((decode_partition(file.partition, types, self.uri), file.bucket, data, where))
+            files.append((decode_partition(file.partition, types, file.manifest), file.bucket, data, where))
         return BucketIndex.from_files(files, BucketOptions.of_table(schema.options), self.schema)
 
     # -------------------------------------------------------------------------------------------------------- deleting
@@ -232,25 +232,42 @@ class PaimonTable:
         default the size of the table decides. If other writers commit first, the delete is put on top of what they
         did, ``conflict_retries`` times at most and not longer than ``retry_timeout``.
         """
+        self._check_newest()
+        if not isinstance(retry_timeout, timedelta):
+            raise WrongType(f"retry_timeout must be a timedelta, got {retry_timeout!r}.")
+        retries = RetryOptions(conflict_retries=conflict_retries, retry_timeout_seconds=retry_timeout.total_seconds())
+        result, self._state = delete_rows(self._world, predicate, self._matcher(predicate, engine), retries)
+        return result
+
+    def explain_delete(self, predicate: Filter, *, engine: Any = None) -> str:
+        """What :meth:`delete` would do now: rows, data files, index files. Rows are looked for, nothing is written.
+
+        >>> import tablewright.paimon as paimon
+        >>> orders = paimon.open("tests/golden/paimon/table")
+        >>> print(orders.explain_delete("amount > 1000"))
+        Delete: uri=...tests/golden/paimon/table, snapshot=2
+          nothing matches: nothing is committed
+        """
+        self._check_newest()
+        return explain_delete(self._world, predicate, self._matcher(predicate, engine))
+
+    # ---------------------------------------------------------------------------------------------------------- inside
+    def _check_newest(self) -> None:
         if self._pinned:
             raise InvalidRequest(
                 f"This table was opened at snapshot {self._state.snapshot and self._state.snapshot.id}, and a delete "
                 "works on the newest one: open the table without snapshot=."
             )
-        if not isinstance(retry_timeout, timedelta):
-            raise WrongType(f"retry_timeout must be a timedelta, got {retry_timeout!r}.")
-        retries = RetryOptions(conflict_retries=conflict_retries, retry_timeout_seconds=retry_timeout.total_seconds())
 
+    def _matcher(self, predicate: Filter, engine: Any) -> Matcher:
         def match(plan: ReadPlan, tasks: Sequence[FileTask]) -> list[DeletionVector]:
             chosen = self._engine_for(plan, predicate, engine)
             if chosen.name == "local":
                 return chosen.map(partial(match_file, store=self._store), tasks, describe="Searching rows")
             return chosen.map(_match_on_worker, tasks, describe="Searching rows")
 
-        result, self._state = delete_rows(self._world, predicate, match, retries)
-        return result
+        return match
 
-    # ---------------------------------------------------------------------------------------------------------- inside
     @property
     def _store(self) -> Store:
         return self._world.store

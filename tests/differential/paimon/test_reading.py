@@ -15,8 +15,10 @@ from tests.differential.paimon.referee import Pypaimon, same_rows, sorted_rows
 
 import tablewright.paimon as paimon
 from tablewright.errors import InvalidRequest, UnsupportedFeature
+from tablewright.expressions import compile_filter
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.paimon.format.vector_file import encode_vector_file
+from tablewright.paimon.read import plan_read
 
 VECTORS = {"deletion-vectors.enabled": "true"}
 PLAIN = pa.schema([("id", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
@@ -126,6 +128,33 @@ def test_append_tables_of_every_shape(pypaimon: Pypaimon) -> None:
         assert all(Path(path, file.path).stat().st_size == file.size for file in newest.files())
     assert paimon.open(pypaimon.path("partitioned")).partition_keys == ("p", "day", "n", "flag")
     assert {file.bucket for file in paimon.open(pypaimon.path("bucketed")).files()} == {0, 1, 2}
+
+
+def test_statistics_of_files(pypaimon: Pypaimon) -> None:
+    """What pypaimon notes of its files leaves some of them out of a scan, and never a row."""
+    path = pypaimon.create("statistics", EVERY_TYPE, options={"metadata.stats-mode": "full"})
+    for start in range(0, 20, 5):
+        pypaimon.append("statistics", every_type(start, start + 5))
+    table = paimon.open(path)
+    rows = table.to_table().combine_chunks().to_batches()[0]
+    for filter, files in [
+        ("id = 7", 1),
+        ("id between 4 and 5", 2),
+        ("i8 > -90", 2),
+        ("i16 <= -3000 and i32 < 150000000", 1),
+        ("d < '1975-01-01'", 1),
+        ("d >= date '2010-01-01' or id = 0", 2),
+        ("x > 1", 4),
+        ("f < 1", 4),
+        ("s > 'H'", 4),
+        ("us < timestamp '1970-01-01 00:00:00'", 4),
+        ("small = 0.07", 4),
+        ("b and id > 17", 1),
+    ]:
+        plan = plan_read(table._state, table._store, None, filter)
+        expected = compile_filter(filter, table.schema).filter(rows)
+        assert sorted_rows(table.to_table(filter=filter)) == sorted_rows(pa.Table.from_batches([expected])), filter
+        assert len(plan.files) == files, filter
 
 
 def test_columns_and_filters(pypaimon: Pypaimon) -> None:

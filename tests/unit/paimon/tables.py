@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablewright.paimon.format.avro import encode_records
@@ -32,9 +33,11 @@ _ADD, _DELETE = 0, 1
 _TYPES = {
     pa.int32(): "INT",
     pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
     pa.float64(): "DOUBLE",
     pa.string(): "STRING",
     pa.date32(): "DATE",
+    pa.timestamp("ms"): "TIMESTAMP(3)",
 }
 _STATS = [
     {"name": "_MIN_VALUES", "type": "bytes"},
@@ -158,11 +161,17 @@ def append(
     delete_rows: int = 0,
     external: str | None = None,
     others: Mapping[str, Any] | None = None,
+    group_rows: Sequence[int] = (100,),
+    schema_id: int = 0,
+    stats: Sequence[str] = (),
 ) -> str:
-    """Commit rows as one data file. Its name. `others` are more fields for the snapshot."""
+    """Commit rows as one data file. Its name. `others` are more fields for the snapshot.
+
+    `stats` are the columns whose least and greatest values the manifest notes; all columns may be named so.
+    """
     state = read_state(store)
     name = f"data-{uuid.uuid4()}-0.parquet"
-    data = parquet(rows)
+    data = parquet(rows, group_rows)
     fields = state.schema.partition_fields
     directory = "".join(f"{field.name}={value}/" for field, value in zip(fields, partition, strict=True))
     if external is None:
@@ -171,7 +180,7 @@ def append(
         open_store(external).put(name, data)
     where = encode_partition(partition, [field.type.to_arrow() for field in fields])
     file = entry(name, len(data), rows.num_rows, bucket=bucket, level=level, partition=where)
-    file["_FILE"]["_DELETE_ROW_COUNT"] = delete_rows
+    file["_FILE"] |= {"_DELETE_ROW_COUNT": delete_rows, "_SCHEMA_ID": schema_id, **_value_stats(rows.select(stats))}
     file["_FILE"]["_EXTERNAL_PATH"] = None if external is None else f"{external}/{name}"
     while not _commit(store, state, [file], state.snapshot and state.snapshot.index_manifest, "APPEND", others):
         state = read_state(store)  # another writer was quicker
@@ -191,11 +200,29 @@ def compact(store: Store) -> str:
     return name
 
 
-def parquet(rows: pa.Table) -> bytes:
-    """The bytes of a data file, in row groups of a hundred rows."""
-    sink = io.BytesIO()
-    pq.write_table(rows, sink, row_group_size=100)
+def parquet(rows: pa.Table, group_rows: Sequence[int] = (100,)) -> bytes:
+    """The bytes of a data file, in row groups of so many rows, in turns."""
+    sink, sizes, begin = io.BytesIO(), itertools.cycle(group_rows), 0
+    with pq.ParquetWriter(sink, rows.schema) as writer:
+        while begin < rows.num_rows:
+            group = rows.slice(begin, next(sizes))
+            writer.write_table(group)
+            begin += group.num_rows
     return sink.getvalue()
+
+
+def _value_stats(rows: pa.Table) -> dict[str, Any]:
+    """The statistics of all columns, as a manifest has them."""
+    types = [field.type for field in rows.schema]
+    ends = [pc.min_max(column).as_py() for column in rows.columns]
+    return {
+        "_VALUE_STATS": {
+            "_MIN_VALUES": encode_partition([end["min"] for end in ends], types),
+            "_MAX_VALUES": encode_partition([end["max"] for end in ends], types),
+            "_NULL_COUNTS": [column.null_count for column in rows.columns],
+        },
+        "_VALUE_STATS_COLS": rows.schema.names,
+    }
 
 
 def entry(

@@ -17,7 +17,9 @@ import pyarrow as pa
 import pytest
 
 import tablewright.paimon as paimon
+from tablewright.expressions import compile_filter
 from tablewright.paimon.format.vector_file import walk_vector_file
+from tablewright.paimon.read import plan_read
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "paimon"
 MOMENT = datetime(2023, 11, 14, 22, 13, 20)
@@ -68,6 +70,30 @@ def test_tables_of_java(name: str, missing: set[int], widths: list[int], positio
     (path,) = {found.path for found in vectors.values()}
     walked = walk_vector_file(Path(GOLDEN, name, path).read_bytes(), path)
     assert [place.width for place, _ in walked] == widths
+
+
+@pytest.mark.parametrize("name", ["java-pk", "java-wide"])
+def test_filters_on_tables_of_java(name: str) -> None:
+    """Java's statistics, of files and of row groups, leave out files, and never a row."""
+    table = paimon.open(GOLDEN / name)
+    rows = table.to_table().combine_chunks().to_batches()[0]
+    for filter, files in [
+        ("id >= 20", 1),
+        ("i8 < 3", 1),
+        ("i16 = 100", 0),
+        ("d = date '2022-01-08' and s is not null", 1),
+        ("ts > timestamp '2023-11-14 22:13:20.025'", 2),
+        ("s = 'row 4' or s > 'row 8'", 2),
+        ("ns >= timestamp '2023-11-14 22:13:20.028' and ltz < now()", 2),
+        ("x < 1.0 and f > 0", 2),
+        ("dec in (3.00, 29)", 2),
+        ("r.a > 25 and bo", 2),
+    ]:
+        expected = compile_filter(filter, table.schema).filter(rows)
+        found = table.to_table(filter=filter)
+        assert found.equals(pa.Table.from_batches([expected])) and found.num_rows == table.count_rows(filter), filter
+        assert (found.num_rows > 0) == (files > 0), filter
+        assert len(plan_read(table._state, table._store, None, filter).files) == files, filter
 
 
 def test_deleting_from_a_table_of_java(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_looking_at_a_table() -> None:
 def test_which_snapshot() -> None:
     """Hints are advice: stale, absent or nonsense, the newest snapshot is found."""
     store = made()
-    for hint in (b"1", b"3", b"7", b"x", None):
+    for hint in (b"1", b"3", b"7", b"x", b"-1", b"3\n", b"9" * 4300, b"", b"\xff", None):
         if hint is None:
             store.delete("snapshot/LATEST")
         else:
@@ -323,7 +323,9 @@ def test_a_filter_over_partitions_reads_only_those() -> None:
     assert searched(pc.field("n") > 1) == (2, [1, 11, 3, 13])
     assert searched("p = 'b' and n = 2") == (1, [3, 13])
     assert searched("p is null") == (0, [])
-    assert searched("p = 'a' and id > 9") == (4, [10, 11])
+    assert searched("p = 'a' and id > 9") == (2, [10, 11])
+    assert searched("(p = 'a' or id = 3) and n = 2 and id > 1") == (2, [11, 3])
+    assert searched((pc.field("p") == "a") & (pc.field("id") > 9)) == (2, [10, 11])
     assert searched("true") == (4, [0, 10, 1, 11, 2, 12, 3, 13])
     assert searched("n = 1 and p <> 'a'", delete=True) == (1, [2])
     assert ids_of(store) == [0, 1, 3, 10, 11, 13]

@@ -10,8 +10,8 @@ A truncated file can end between two blocks and look whole, so the size that the
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import fastavro
@@ -19,7 +19,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 
 from tablewright.errors import CorruptTable, InvalidRequest, UnsupportedFeature
 
-__all__ = ["CODECS", "Records", "codec_of", "combined_schema", "decode_records", "encode_records"]
+__all__ = ["CODECS", "Records", "codec_of", "combined_schema", "decode_records", "encode_carried", "encode_records"]
 
 CODECS = {
     "zstd": "zstandard",
@@ -37,10 +37,11 @@ _MAGIC = b"Obj\x01"
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The records of a file, and the schema of the writer that made it."""
+    """The records of a file, the schema of the writer that made it, and where it lies."""
 
     values: tuple[Mapping[str, Any], ...]
     schema: Mapping[str, Any]
+    path: str = field(default="", compare=False)
 
 
 def codec_of(compression: str) -> str:
@@ -75,20 +76,36 @@ def decode_records(data: bytes, path: str, size: int | None = None) -> Records:
     records = tuple(value for value in values if isinstance(value, dict))
     if not isinstance(schema, dict) or len(records) < len(values):
         raise CorruptTable(path, ("its Avro values are no records",))
-    return Records(records, schema)
+    return Records(records, schema, path)
 
 
 def encode_records(schema: Mapping[str, Any], records: Iterable[Mapping[str, Any]], compression: str) -> bytes:
     """The bytes of a file with these records."""
-    sink = io.BytesIO()
+    return encode_carried(schema, ((record, "") for record in records), compression)
+
+
+def encode_carried(
+    schema: Mapping[str, Any], records: Iterable[tuple[Mapping[str, Any], str]], compression: str
+) -> bytes:
+    """The bytes of a file with records that others wrote, each given with the path that it was read from."""
+    sink, codec = io.BytesIO(), codec_of(compression)
+    last = ""
+
+    def carried() -> Iterator[Mapping[str, Any]]:
+        nonlocal last
+        for record, path in records:
+            last = path
+            yield record
+
     try:
-        fastavro.writer(sink, fastavro.parse_schema(dict(schema)), records, codec=codec_of(compression))
+        fastavro.writer(sink, fastavro.parse_schema(dict(schema)), carried(), codec=codec)
     except (SchemaParseException, UnknownType) as error:
         raise UnsupportedFeature(f"A newer Paimon's fields can't be carried on: {error}.") from error
-    except ValueError as error:
-        if "codec" not in str(error):
-            raise
-        raise UnsupportedFeature(f"manifest.compression={compression} needs another package: {error}.") from error
+    except Exception as error:  # a record that does not fit can make the encoder raise anything
+        if isinstance(error, ValueError) and "codec" in str(error):
+            raise UnsupportedFeature(f"manifest.compression={compression} needs another package: {error}.") from error
+        problem = f"a record of it can't be written again: {type(error).__name__}: {error}"
+        raise CorruptTable(last, (problem,)) from error
     return sink.getvalue()
 
 

@@ -40,7 +40,15 @@ from tablewright.paimon.format.binary_cells import (
     is_key_type,
 )
 
-__all__ = ["BinaryRows", "decode_partition", "decode_row", "encode_partition", "encode_row", "encode_rows"]
+__all__ = [
+    "BinaryRows",
+    "decode_partition",
+    "decode_row",
+    "encode_partition",
+    "encode_row",
+    "encode_rows",
+    "fixed_field",
+]
 
 HEADER_BITS = 8
 _ROW_KINDS = 4
@@ -178,6 +186,23 @@ def decode_partition(data: bytes, types: Sequence[pa.DataType], path: str = "a m
     if fields != len(types):
         raise CorruptTable(path, (f"a partition has {fields} fields where the table has {len(types)}",))
     return decode_row(data[4:], types, path)
+
+
+def fixed_field(rows: Sequence[bytes], index: int, fields: int) -> tuple[bytes, npt.NDArray[np.bool_]]:
+    """The slots of one field of many rows as manifests have them, 8 bytes each; and where it is null, or the row none.
+
+    >>> one, other = encode_partition((7, None), (pa.int32(),) * 2), encode_partition((8,), (pa.int32(),))
+    >>> slots, is_null = fixed_field([one, other], 0, 2)
+    >>> slots[:8].hex(), is_null.tolist()
+    ('0700000000000000', [False, True])
+    """
+    head, begin = struct.pack(">i", fields), 4 + WORD * (null_words(fields) + index)
+    flag, bit = divmod(HEADER_BITS + index, 8)
+    shortest = 4 + WORD * (null_words(fields) + fields)
+    whole = [len(row) >= shortest and row.startswith(head) for row in rows]
+    slots = b"".join(row[begin : begin + WORD] if ok else bytes(WORD) for row, ok in zip(rows, whole, strict=True))
+    is_null = [not ok or row[4 + flag] >> bit & 1 for row, ok in zip(rows, whole, strict=True)]
+    return slots, np.array(is_null, np.bool_)
 
 
 def decode_row(data: bytes, types: Sequence[pa.DataType], path: str = "a binary row") -> tuple[Any, ...]:

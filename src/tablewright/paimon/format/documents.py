@@ -4,17 +4,26 @@ Paimon's documents are JSON objects and Avro records: both arrive here as mappin
 knows, each with the type that it has to have; what is missing or of another type becomes one line in ``problems``, and
 a harmless stand-in goes on. When all is taken, :func:`checked` raises everything at once. Fields that nobody took are
 no problem: newer writers add some.
+
+Names of files are taken by :meth:`Fields.file_name`: whatever a document says, nobody reads outside of the directory
+that the name belongs to. The address of a file that lies elsewhere on purpose is taken by ``address_or_none``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tablewright.errors import CorruptTable
+from tablewright.format.inside import stays_inside
 
-__all__ = ["Fields", "checked", "json_object"]
+__all__ = ["Fields", "checked", "json_object", "names_a_file"]
+
+_DEPTH_MAX = 128
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_BEFORE_THE_PATH = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*:)?(?://[^/]*)?/")
 
 
 def json_object(data: bytes, path: str) -> dict[str, Any]:
@@ -24,12 +33,26 @@ def json_object(data: bytes, path: str) -> dict[str, Any]:
     {'id': 1}
     """
     try:
-        document = json.loads(data.decode("utf-8"))
+        text = data.decode("utf-8")
+        document = json.loads(text)
+        if "\\u" in text:  # half a pair of surrogates is no character, and could never be written again
+            json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise CorruptTable(path, (f"it is not JSON: {error}",)) from error
     if not isinstance(document, dict):
         raise CorruptTable(path, (f"it holds a JSON {type(document).__name__}, not an object",))
+    if _is_deeper_than(document, _DEPTH_MAX):
+        raise CorruptTable(path, (f"its values are nested more than {_DEPTH_MAX} times",))
     return document
+
+
+def names_a_file(text: str) -> bool:
+    """Whether a text can be the path of a file below some directory, and does not lead out of it.
+
+    >>> names_a_file("data-1.parquet"), names_a_file("../data-1.parquet"), names_a_file("/etc/passwd")
+    (True, False, False)
+    """
+    return stays_inside(text) and not _CONTROL.search(text)
 
 
 def checked(path: str, problems: Sequence[str]) -> None:
@@ -52,11 +75,13 @@ class Fields:
         self._values, self._problems = values, problems
         self._place = f"{place}: " if place else ""
 
-    def whole(self, name: str, *, minimum: int | None = None) -> int:
+    def whole(self, name: str, *, minimum: int | None = None, maximum: int | None = None) -> int:
         """A whole number that has to be there."""
         value = self._take(name, int, "a whole number")
         if value is not None and minimum is not None and value < minimum:
             self._problem(f"{name} is {value}, less than {minimum}")
+        if value is not None and maximum is not None and value > maximum:
+            self._problem(f"{name} is {value}, more than {maximum}")
         return 0 if value is None else int(value)
 
     def whole_or_none(self, name: str) -> int | None:
@@ -72,6 +97,26 @@ class Fields:
         """A text, if it is there."""
         value: str | None = self._take(name, str, "a text", required=False)
         return value
+
+    def file_name(self, name: str) -> str:
+        """The name of a file, which has to be there and to stay within its directory."""
+        text: str | None = self._take(name, str, "a text")
+        if text is not None and not names_a_file(text):
+            self._problem(f"{name} is {_short(text)}, which names no file of its directory")
+        return text or ""
+
+    def file_name_or_none(self, name: str) -> str | None:
+        """The name of a file, if it is there."""
+        return None if self._values.get(name) is None else self.file_name(name)
+
+    def address_or_none(self, name: str) -> str | None:
+        """The address of a file that lies anywhere, if it is there: a URL, or an absolute path."""
+        text = self.text_or_none(name)
+        if text is not None:
+            start = _BEFORE_THE_PATH.match(text)
+            if start is None or not names_a_file(text[start.end() :]):
+                self._problem(f"{name} is {_short(text)}, which is no address of a file")
+        return text
 
     def binary(self, name: str) -> bytes:
         """Bytes that have to be there."""
@@ -127,6 +172,21 @@ class Fields:
 
     def _problem(self, text: str) -> None:
         self._problems.append(self._place + text)
+
+
+def _is_deeper_than(document: Any, depth: int) -> bool:
+    """Whether values lie within more than so many others; found out level by level, without recursion."""
+    level = [document]
+    for _ in range(depth):
+        level = [
+            part
+            for value in level
+            if isinstance(value, dict | list)
+            for part in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _short(value: Any) -> str:

@@ -12,12 +12,12 @@ How old and new entries of deletion vectors combine depends on the table:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from tablewright.errors import UnsupportedFeature
-from tablewright.paimon.format.avro import combined_schema, decode_records, encode_records
+from tablewright.paimon.format.avro import combined_schema, decode_records, encode_carried
 from tablewright.paimon.format.documents import Fields, checked
 from tablewright.paimon.format.vector_file import VectorRange
 
@@ -28,6 +28,7 @@ DELETION_VECTORS = "DELETION_VECTORS"
 
 _VERSION = 1
 _ADD = 0
+_INT_MAX = 2**31 - 1
 _RANGE_SCHEMA = {
     "type": "record",
     "name": "DeletionVectorMeta",
@@ -75,7 +76,10 @@ _SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexFile:
-    """One index file. ``ranges`` are the bins of a deletion-vectors file; ``record`` is the entry as it was stored."""
+    """One index file. ``ranges`` are the bins of a deletion-vectors file; ``record`` is the entry as it was stored.
+
+    ``manifest`` is where it was read, for the error that says that it is nonsense.
+    """
 
     type: str
     partition: bytes
@@ -86,6 +90,7 @@ class IndexFile:
     ranges: tuple[VectorRange, ...] = ()
     external_path: str | None = None
     record: Mapping[str, Any] | None = None
+    manifest: str = field(default="", compare=False)
 
     def to_record(self) -> Mapping[str, Any]:
         """The entry to store: the very one that was read, or a new one."""
@@ -144,7 +149,7 @@ def decode_index_manifest(data: bytes, path: str) -> IndexManifest:
 def encode_index_manifest(manifest: IndexManifest, compression: str) -> bytes:
     """The bytes of an index manifest."""
     schema = combined_schema(_SCHEMA, () if manifest.schema is None else (manifest.schema,))
-    return encode_records(schema, (file.to_record() for file in manifest.files), compression)
+    return encode_carried(schema, ((file.to_record(), file.manifest) for file in manifest.files), compression)
 
 
 def _file(record: Mapping[str, Any], problems: list[str], place: str, path: str) -> IndexFile:
@@ -164,12 +169,13 @@ def _file(record: Mapping[str, Any], problems: list[str], place: str, path: str)
         type=taken.text("_INDEX_TYPE"),
         partition=taken.binary("_PARTITION"),
         bucket=taken.whole("_BUCKET"),
-        name=taken.text("_FILE_NAME"),
+        name=taken.file_name("_FILE_NAME"),
         size=taken.whole("_FILE_SIZE", minimum=0),
         row_count=taken.whole("_ROW_COUNT", minimum=0),
         ranges=ranges,
-        external_path=taken.text_or_none("_EXTERNAL_PATH"),
+        external_path=taken.address_or_none("_EXTERNAL_PATH"),
         record=MappingProxyType(dict(record)),
+        manifest=path,
     )
 
 
@@ -177,7 +183,7 @@ def _range(record: Mapping[str, Any], problems: list[str], place: str) -> Vector
     taken = Fields(record, problems, place)
     return VectorRange(
         data_file=taken.text("f0"),
-        offset=taken.whole("f1", minimum=0),
-        length=taken.whole("f2", minimum=0),
+        offset=taken.whole("f1", minimum=0, maximum=_INT_MAX),
+        length=taken.whole("f2", minimum=0, maximum=_INT_MAX),
         cardinality=taken.whole_or_none("_CARDINALITY"),
     )

@@ -43,7 +43,7 @@ _DEFAULT_NAME = "__DEFAULT_PARTITION__"
 _POSTPONE_BUCKET = -2
 _PLAIN_ROOTS = frozenset(["TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "STRING", "CHAR", "VARCHAR"])
 _ESCAPED = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
-_NUMBERED = re.compile(r"(?:^|/)(?:snapshot|schema)-(\d+)$")
+_NUMBERED = re.compile(r"(?:^|/)(?:snapshot|schema)-([0-9]{1,19})$")
 
 
 def snapshot_path(id: int) -> str:

@@ -8,11 +8,11 @@ whole identity: partition, bucket, level, name, extra files, embedded index and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tablewright.errors import UnsupportedFeature
-from tablewright.paimon.format.avro import Records, combined_schema, decode_records, encode_records
+from tablewright.paimon.format.avro import Records, combined_schema, decode_records, encode_carried
 from tablewright.paimon.format.documents import Fields, checked
 
 __all__ = [
@@ -72,7 +72,11 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """One data file of a table. ``partition`` is stored form: arity, then a BinaryRow."""
+    """One data file of a table. ``partition`` is stored form: arity, then a BinaryRow.
+
+    ``stats_low`` and ``stats_high`` are rows as well: bounds for the values of ``stats_columns``. ``manifest`` is where
+    all that was read, for the error that says that it is nonsense.
+    """
 
     partition: bytes
     bucket: int
@@ -87,6 +91,10 @@ class DataFile:
     delete_row_count: int | None = None
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
+    stats_columns: tuple[str, ...] | None = None
+    stats_low: bytes = b""
+    stats_high: bytes = b""
+    manifest: str = field(default="", compare=False)
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -122,7 +130,7 @@ def decode_manifest_list(records: Records, path: str) -> tuple[Manifest, ...]:
     for number, record in enumerate(records.values):
         taken = Fields(record, problems, f"manifest {number}")
         _check_version(taken, "manifest list", path)
-        manifests.append(Manifest(name=taken.text("_FILE_NAME"), size=taken.whole("_FILE_SIZE", minimum=0)))
+        manifests.append(Manifest(name=taken.file_name("_FILE_NAME"), size=taken.whole("_FILE_SIZE", minimum=0)))
     checked(path, problems)
     return tuple(manifests)
 
@@ -130,7 +138,8 @@ def decode_manifest_list(records: Records, path: str) -> tuple[Manifest, ...]:
 def encode_manifest_list(lists: Sequence[Records], compression: str) -> bytes:
     """One list of all that some lists name, with every field that their writers knew; of none, an empty list."""
     schema = combined_schema(LIST_SCHEMA, [records.schema for records in lists])
-    return encode_records(schema, (record for records in lists for record in records.values), compression)
+    carried = ((record, records.path) for records in lists for record in records.values)
+    return encode_carried(schema, carried, compression)
 
 
 def decode_manifest(data: bytes, path: str, size: int | None = None) -> tuple[FileEntry, ...]:
@@ -171,22 +180,33 @@ def _entry(record: Mapping[str, Any], problems: list[str], place: str, path: str
     if kind not in (_ADD, _DELETE):
         problems.append(f"{place}: _KIND is {kind}, neither ADD (0) nor DELETE (1)")
     file = Fields(taken.object("_FILE"), problems, place)
+    stats = taken.object("_FILE").get("_VALUE_STATS")
     value = DataFile(
         partition=taken.binary("_PARTITION"),
         bucket=taken.whole("_BUCKET"),
         level=file.whole("_LEVEL", minimum=0),
-        name=file.text("_FILE_NAME"),
+        name=file.file_name("_FILE_NAME"),
         size=file.whole("_FILE_SIZE", minimum=0),
         row_count=file.whole("_ROW_COUNT", minimum=0),
         schema_id=file.whole("_SCHEMA_ID", minimum=0),
         extra_files=file.texts("_EXTRA_FILES", required=False),
         embedded_index=file.binary_or_none("_EMBEDDED_FILE_INDEX"),
-        external_path=file.text_or_none("_EXTERNAL_PATH"),
+        external_path=file.address_or_none("_EXTERNAL_PATH"),
         delete_row_count=file.whole_or_none("_DELETE_ROW_COUNT"),
         first_row_id=file.whole_or_none("_FIRST_ROW_ID"),
         write_cols=file.texts_or_none("_WRITE_COLS"),
+        stats_columns=file.texts_or_none("_VALUE_STATS_COLS"),
+        stats_low=_bytes_in(stats, "_MIN_VALUES"),
+        stats_high=_bytes_in(stats, "_MAX_VALUES"),
+        manifest=path,
     )
     return FileEntry(kind == _ADD, value)
+
+
+def _bytes_in(stats: Any, name: str) -> bytes:
+    """Statistics are of use where they are there; without them the file is read."""
+    value = stats.get(name) if isinstance(stats, dict) else None
+    return value if isinstance(value, bytes) else b""
 
 
 def _check_version(taken: Fields, what: str, path: str) -> None:

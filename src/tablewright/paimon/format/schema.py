@@ -13,10 +13,12 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from tablewright.errors import UnsupportedFeature
-from tablewright.paimon.format.documents import Fields, checked, json_object
+from tablewright.paimon.format.documents import Fields, checked, json_object, names_a_file
 from tablewright.paimon.format.types import Field, decode_field
 
-__all__ = ["TableSchema", "decode_schema"]
+__all__ = ["DATA_DIRECTORY", "TableSchema", "decode_schema"]
+
+DATA_DIRECTORY = "data-file.path-directory"
 
 _VERSION_MAX = 3
 
@@ -89,5 +91,10 @@ def decode_schema(data: bytes, path: str) -> TableSchema:
         for key in keys
         if key not in names
     ]
+    ids = [field.id for field in fields]
+    problems += [f"field id {id} occurs twice" for id in sorted({id for id in ids if ids.count(id) > 1})]
+    directory = options.get(DATA_DIRECTORY, "").strip("/")
+    if directory and not names_a_file(directory):
+        problems.append(f"the option {DATA_DIRECTORY} is {directory!r}, which is no directory of the table")
     checked(path, problems)
     return schema

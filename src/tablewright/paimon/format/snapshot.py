@@ -70,9 +70,11 @@ def decode_snapshot(data: bytes, path: str) -> Snapshot:
     snapshot = Snapshot(
         id=taken.whole("id", minimum=1),
         schema_id=taken.whole("schemaId", minimum=0),
-        base=ManifestList(name=taken.text("baseManifestList"), size=taken.whole_or_none("baseManifestListSize")),
-        delta=ManifestList(name=taken.text("deltaManifestList"), size=taken.whole_or_none("deltaManifestListSize")),
-        index_manifest=taken.text_or_none("indexManifest"),
+        base=ManifestList(name=taken.file_name("baseManifestList"), size=taken.whole_or_none("baseManifestListSize")),
+        delta=ManifestList(
+            name=taken.file_name("deltaManifestList"), size=taken.whole_or_none("deltaManifestListSize")
+        ),
+        index_manifest=taken.file_name_or_none("indexManifest"),
         commit_user=taken.text("commitUser"),
         commit_identifier=taken.whole("commitIdentifier"),
         commit_kind=taken.text("commitKind"),

@@ -19,7 +19,7 @@ from tablewright.errors import UnsupportedFeature
 
 __all__ = ["DataType", "Field", "decode_field", "decode_type"]
 
-_TEXT = re.compile(r"(?P<root>[A-Z_]+)\s*(\((?P<parameters>[\d,\s]*)\))?(?P<local> WITH LOCAL TIME ZONE)?")
+_TEXT = re.compile(r"(?P<root>[A-Z_]+)\s*(\((?P<parameters>[0-9,\s]{0,40})\))?(?P<local> WITH LOCAL TIME ZONE)?")
 _SIMPLE: dict[str, pa.DataType] = {
     "BOOLEAN": pa.bool_(),
     "TINYINT": pa.int8(),
@@ -45,6 +45,7 @@ _SIMPLE: dict[str, pa.DataType] = {
 _NESTED = ("ARRAY", "MAP", "MULTISET", "VECTOR", "ROW")
 _UNREADABLE = ("BLOB", "VARIANT")
 _PRECISION_MAX = 38
+_LENGTH_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +177,7 @@ def _decode_nested(root: str, nullable: bool, document: dict[str, Any], problems
         count = Field(id=-1, name="value", type=DataType(root="INT", nullable=False))
         return DataType(root=root, nullable=nullable, children=(part("element"), count))
     length = document.get("length") if root == "VECTOR" else None
-    if root == "VECTOR" and (not isinstance(length, int) or length < 1):
+    if root == "VECTOR" and (not isinstance(length, int) or not 1 <= length <= _LENGTH_MAX):
         problems.append(f"{place} is a VECTOR of length {length!r}")
         length = 1
     parameters = () if length is None else (length,)
