@@ -31,7 +31,6 @@ from tests.property.row_model import (
     Model,
     Rename,
     Row,
-    Widen,
     created,
     new_rows,
     table_of,
@@ -104,7 +103,7 @@ class Table:
 
 def _fields_after(fields: Fields, change: Change) -> Fields:
     match change:
-        case AddColumns() | AddNulls() | MergeColumns() | Widen():
+        case AddColumns() | AddNulls() | MergeColumns():
             return {**fields, change.name: next(FIELDS)}
         case DropColumns():
             return {name: number for name, number in fields.items() if name not in change.names}

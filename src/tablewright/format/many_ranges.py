@@ -19,7 +19,7 @@ __all__ = ["ManyRanges", "many_ranges"]
 Numbers = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.int64]
 
-_SEGMENT_TAG = 0x0A
+_SEGMENT_TAG = _RANGE_TAG = 0x0A
 _SHAPES = (1, 2, 3, 4, 5)
 _RANGE, _START, _END = 1, 1, 2
 _LENGTH_MAX = 0x80
@@ -98,11 +98,10 @@ def many_ranges(data: bytes) -> ManyRanges | None:
     """The ranges in the bytes of a row-id sequence; ``None`` if they are few, or if anything else is in there."""
     if len(data) < _SMALL_BYTES:
         return None
-    starts = _segments(data)
-    if starts is None:
+    begins = _segments(data)
+    if begins is None:
         return None
     buffer, _, _ = as_buffer([data])
-    begins = np.array(starts, np.int64)
     ends = begins + buffer[begins - 1]
     shapes = scan(buffer, begins, ends, spans=_SHAPES)
     found = shapes.spans[_RANGE]
@@ -119,12 +118,22 @@ def many_ranges(data: bytes) -> ManyRanges | None:
     return ManyRanges(low.astype("<u8").tobytes(), high.astype("<u8").tobytes())
 
 
-def _segments(data: bytes) -> list[int] | None:
-    """Where each segment begins, if all have the usual tag and are short."""
-    starts, at, end = [], 0, len(data)
-    while at < end:
-        if data[at] != _SEGMENT_TAG or at + 1 == end or data[at + 1] >= _LENGTH_MAX:
-            return None
-        starts.append(at + 2)
-        at += 2 + data[at + 1]
-    return starts if at == end else None
+def _segments(data: bytes) -> Offsets | None:
+    """Where each segment begins, if all are short, in the usual layout, and hold one range.
+
+    Tag and length of a segment and then of its range, which is two bytes shorter: that can't stand inside a range, so
+    each such place is a segment, if it is where the one before ends.
+    """
+    buffer = np.frombuffer(data, np.uint8)
+    tags, sizes = buffer[:-3], buffer[1:-2]
+    inner_tags, inner_sizes = buffer[2:-1], buffer[3:]
+    begins = np.flatnonzero(
+        (tags == _SEGMENT_TAG)
+        & (inner_tags == _RANGE_TAG)
+        & (sizes < _LENGTH_MAX)
+        & (inner_sizes + np.uint8(2) == sizes)
+    )
+    if not len(begins) or begins[0] != 0:
+        return None
+    ends = begins + 2 + buffer[begins + 1]
+    return begins + 2 if np.array_equal(ends, np.append(begins[1:], len(data))) else None

@@ -40,7 +40,7 @@ Offsets = npt.NDArray[np.int64]
 
 _WINDOW_ROWS = 8192
 # Above this share of matches a range is read faster than its rows one by one: of narrow rows, and of wide ones.
-_DENSE, _DENSE_WIDE, _WIDE_ROW_BYTES = 1 / 200, 1 / 12, 256
+_DENSE, _DENSE_WIDE, _WIDE_ROW_BYTES = 1 / 50, 1 / 12, 256
 _TAKEN_ROWS_MAX = 8192
 _FILTERED_ROWS_MAX = 1 << 18
 _JUDGED_TOGETHER_ROWS = 1 << 14

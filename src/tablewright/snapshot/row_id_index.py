@@ -207,8 +207,10 @@ def _contains(vector: DeletionVector, offsets: Ints) -> Bools:
     deleted = vector.to_numpy()
     if not len(deleted):
         return np.zeros(len(offsets), np.bool_)
-    place = np.minimum(np.searchsorted(deleted, offsets), len(deleted) - 1)
-    return np.equal(deleted[place], offsets)
+    wanted = offsets.astype(deleted.dtype)  # else all deleted offsets would be made as wide as these
+    place = np.minimum(np.searchsorted(deleted, wanted), len(deleted) - 1)
+    hit: Bools = np.equal(deleted[place], wanted)
+    return hit
 
 
 def _unchanged(old: FragmentList, new: FragmentList) -> Bools:
@@ -225,13 +227,33 @@ def _unchanged(old: FragmentList, new: FragmentList) -> Bools:
 
 
 def _layers(pieces: _Pieces) -> Iterator[_Pieces]:
+    """As many layers as pieces lie above each other at most, for each takes all that it has room for."""
     rest = pieces.at(np.argsort(pieces.firsts, kind="stable"))
     while len(rest):
-        reached = np.maximum.accumulate(rest.lasts)
-        free = np.ones(len(rest), np.bool_)
-        free[1:] = rest.firsts[1:] > reached[:-1]
-        yield rest if free.all() else rest.at(free)
-        rest = rest.at(~free)
+        taken = _apart(rest)
+        yield rest if taken.all() else rest.at(taken)
+        rest = rest.at(~taken)
+
+
+def _apart(pieces: _Pieces) -> Bools:
+    """Of pieces in order the first, the next one that begins behind its end, the next behind that one's, and so on.
+
+    Those that begin behind the end of all before them belong to it. Where there is room between them and the next of
+    these, pieces are followed one to the other, which is told of all at once: 1, 2, 4, … steps on.
+    """
+    count = len(pieces)
+    taken = np.ones(count, np.bool_)
+    taken[1:] = pieces.firsts[1:] > np.maximum.accumulate(pieces.lasts)[:-1]
+    before = np.maximum.accumulate(np.where(taken, np.arange(count), 0))
+    if not np.any(pieces.firsts > pieces.lasts[before]):
+        return taken
+    following = np.append(np.searchsorted(pieces.firsts, pieces.lasts, side="right"), count)
+    taken, known = np.append(taken, False), 0
+    while np.count_nonzero(taken) > known:
+        known = int(np.count_nonzero(taken))
+        taken[following[taken]] = True
+        following = following[following]
+    return taken[:count]
 
 
 # --------------------------------------------------------------------------------------------------------------- build

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,21 @@ def test_columns_that_came_changed_and_went(tmp_path: Path) -> None:
     assert [row["c"] for row in made.changes(1, 3, filter="c is null").to_table().to_pylist()] == [None, None]
 
 
+@pytest.mark.parametrize("library", [tw, lance])
+def test_columns_that_were_renamed_and_cast_have_their_values(tmp_path: Path, library: Any) -> None:
+    uri = str(tmp_path / "t")
+    rows = {"id": [1, 2], "a": [1, 2], "b": [10, 20], "st": [{"x": 5}, {"x": 6}]}
+    tw.write_dataset(rows, uri, enable_stable_row_ids=True).delete("id = 1")
+    library.dataset(uri).alter_columns({"path": "a", "name": "c", "data_type": pa.int32()})
+    library.dataset(uri).alter_columns({"path": "b", "name": "a"})
+    library.dataset(uri).alter_columns({"path": "a", "data_type": pa.int16()})
+    tw.dataset(uri).alter_columns({"path": "st.x", "name": "y", "data_type": pa.int8()})
+    ds = tw.dataset(uri)
+    told = _told(ds.changes(1, filter="_change_type <> 'update_postimage'"), "id", "c", "a", "st")
+    assert told == [(1, 1, 10, {"y": 5}), *[(2, 2, 20, {"y": 6})] * 3]
+    assert _told(ds.changes(1, net=True, filter="c = 1 and st.y = 5"), "id", "a") == [(1, 10)]
+
+
 def test_values_that_do_not_fit_a_later_type_are_refused(tmp_path: Path) -> None:
     made = tw.write_dataset({"id": [1, 2], "a": [300, 2]}, str(tmp_path / "t"), enable_stable_row_ids=True)
     made.delete("id = 1")
@@ -230,6 +246,15 @@ def test_what_is_refused(ds: LanceDataset, tmp_path: Path) -> None:
     for span in ((1, end + 1), (end + 1, end + 1)):
         with pytest.raises(VersionNotFound, match=f"Version {end + 1}.*latest version is {end}"):
             ds.changes(*span)
+    for begin in (1, 10**6 - 1):  # a number beyond all versions costs nothing
+        tracemalloc.start()
+        with pytest.raises(VersionNotFound, match=f"latest version is {end}"):
+            ds.changes(begin, 10**6)
+        with pytest.raises(VersionNotFound, match=f"latest version is {end}"):
+            ds.delta(begin_version=begin, end_version=10**6).list_transactions()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2**20
     with pytest.raises(InvalidRequest, match="SQL text"):
         ds.changes(1, filter=pc.field("id") == 1).to_spark()
     own = tw.write_dataset({"_change_type": [1], "id": [1]}, str(tmp_path / "own"), enable_stable_row_ids=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -68,3 +70,21 @@ def test_what_is_something_else() -> None:
     assert many_ranges(b"\x0a\x06\x0a\x04\x08\x09\x10\x01" * 200) is None  # ends before it starts
     with pytest.raises(CorruptTable):
         decode_row_ids(b"\x0a\x06\x0a\x04\x08\x09\x10\x01" * 200, "p")
+
+
+def test_no_line_runs_once_per_range() -> None:
+    data = b"\x0a\x06\x0a\x04\x08\x09\x10\x0a" * 50_000
+    lines, before = 0, sys.gettrace()
+
+    def count(*_: object) -> object:
+        nonlocal lines
+        lines += 1
+        return count
+
+    sys.settrace(count)
+    try:
+        read = many_ranges(data)
+    finally:
+        sys.settrace(before)
+    assert read is not None and read.count == 50_000
+    assert lines < 5_000

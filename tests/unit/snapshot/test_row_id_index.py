@@ -133,6 +133,36 @@ def test_contiguous_ids_cost_one_piece_per_fragment_and_no_decoding(monkeypatch:
     assert RowIdIndex.of(_list(_fragment(0, RowIdSequence.from_values(half))), "").num_pieces == 1
 
 
+def test_pieces_lie_in_as_many_layers_as_there_are_above_each_other() -> None:
+    """Rows of a window that moves on are updated again and again: each fragment overlaps those around it."""
+    steps, rows = 300, 70
+    windows = [RowIdSequence.from_range(10 * step, 10 * step + rows) for step in range(steps)]
+    index = RowIdIndex.of(_list(*(_fragment(step, ids, deleted=60) for step, ids in enumerate(windows))), "a manifest")
+    hidden = {step: DeletionVector.of(range(10, rows)) for step in range(steps - 1)}
+    ids = np.arange(10 * steps)
+    addresses, found = index.locate(ids, lambda fragment: hidden.get(fragment.id))
+    assert found.all()
+    assert np.array_equal(addresses, (ids // 10 << 32 | ids % 10).astype(np.uint64))
+    assert len(index._layers) == rows // 10
+    assert sum(map(len, index._layers)) == steps
+
+
+@pytest.mark.parametrize("longest", [1, 4, 40, 400])
+def test_layers_of_ranges_anywhere(longest: int) -> None:
+    chance = np.random.default_rng(longest)
+    firsts = chance.integers(0, 2000, 300)
+    ends = firsts + chance.integers(1, longest + 1, 300)
+    fragments = [
+        _fragment(number, RowIdSequence.from_range(*bounds), deleted=1)
+        for number, bounds in enumerate(zip(firsts.tolist(), ends.tolist(), strict=True))
+    ]
+    layers = RowIdIndex.of(_list(*fragments), "a manifest")._layers
+    deepest = max(int(np.count_nonzero((firsts <= number) & (number < ends))) for number in range(2400))
+    assert len(layers) == deepest
+    assert all(np.all(layer.firsts[1:] > layer.lasts[:-1]) for layer in layers)
+    assert sorted(int(number) for layer in layers for number in layer.fragments) == list(range(300))
+
+
 def test_the_next_version_reads_only_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     before = _list(*(_fragment(i, RowIdSequence.from_range(i * 10, i * 10 + 10)) for i in range(50)))
     index = RowIdIndex.of(before, "before")

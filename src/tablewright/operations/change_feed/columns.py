@@ -6,15 +6,16 @@ column (and each member of a struct) the counterpart in the earlier version is
 
 1. the field of the same id, if it has the same type: a column that was renamed keeps its id. An id that was given to
    another column after the first was dropped is not the same field;
-2. else the field of the same name, which a cast left with another id and type: its values are cast;
-3. else none: the column did not exist, and is null.
+2. else the field that became this one by casts, which give another id and type: its values are cast;
+3. else the field of the same name, if its values can be cast;
+4. else none: the column did not exist, and is null.
 
 A column that the last version does not have any more is not in the feed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 
@@ -26,10 +27,11 @@ from tablewright.format.logical_types import STRUCT
 from tablewright.format.schema import Schema
 from tablewright.operations.columns.cast import recast
 
-__all__ = ["fit_rows", "nullable_schema", "renamed_ids", "side_schema"]
+__all__ = ["fit_rows", "new_ids", "nullable_schema", "renamed_ids", "side_schema"]
 
 _FREE_FIELD_IDS = 1 << 30
 """From here on no table has field ids, so no file holds them: such a field reads as null."""
+_NO_ORIGINS: Mapping[int, int] = {}
 
 
 def nullable_schema(schema: Schema) -> Schema:
@@ -53,20 +55,37 @@ def renamed_ids(side: Schema, feed: Schema) -> frozenset[int]:
     )
 
 
-def side_schema(side: Schema, feed: Schema, others: frozenset[int] = frozenset()) -> Schema:
-    """The tree and names of ``feed`` over the fields of an earlier version. ``others`` are ids of different fields."""
-    same = frozenset(
+def new_ids(side: Schema, feed: Schema, others: frozenset[int]) -> frozenset[int]:
+    """Fields of the feed that an earlier version has not by id, if it has some that are gone: they may be casts."""
+    same = _same_ids(side, feed, others)
+    if all(node.id in same for node in side.fields):
+        return frozenset()
+    return frozenset(node.id for node in feed.fields if node.id not in same)
+
+
+def side_schema(
+    side: Schema, feed: Schema, others: frozenset[int] = frozenset(), origins: Mapping[int, int] = _NO_ORIGINS
+) -> Schema:
+    """The tree and names of ``feed`` over the fields of an earlier version.
+
+    ``others`` are ids of different fields. ``origins`` tells of fields of the feed which ones they were, by id.
+    """
+    walk = _Walk(side, feed, _same_ids(side, feed, others), origins)
+    return Schema(fields=tuple(walk.below(TOP_LEVEL, TOP_LEVEL, TOP_LEVEL)), metadata=feed.metadata)
+
+
+def _same_ids(side: Schema, feed: Schema, others: frozenset[int]) -> frozenset[int]:
+    return frozenset(
         node.id
         for node in feed.fields
         if side.has(node.id) and node.id not in others and _same_type(side.by_id(node.id), node)
     )
-    walk = _Walk(side, feed, same)
-    return Schema(fields=tuple(walk.below(TOP_LEVEL, TOP_LEVEL, TOP_LEVEL)), metadata=feed.metadata)
 
 
 class _Walk:
-    def __init__(self, side: Schema, feed: Schema, same: frozenset[int]) -> None:
-        self._side, self._feed, self._same = side, feed, same
+    def __init__(self, side: Schema, feed: Schema, same: frozenset[int], origins: Mapping[int, int]) -> None:
+        self._side, self._feed, self._same, self._origins = side, feed, same, origins
+        self._known = same.union(origins.values())
         self._free = count(_FREE_FIELD_IDS)
 
     def below(self, feed_id: int, side_id: int | None, parent_id: int) -> Iterator[Field]:
@@ -86,10 +105,11 @@ class _Walk:
 
     def _twin(self, node: Field, side_id: int) -> Field | None:
         siblings = _children(self._side, side_id)
-        if node.id in self._same:
-            return next((each for each in siblings if each.id == node.id), None)
-        named = next((each for each in siblings if each.name == node.name and each.id not in self._same), None)
-        return named if named is not None and self._can_be_cast(named, node) else None
+        id = node.id if node.id in self._same else self._origins.get(node.id)
+        if id is None:
+            id = next((each.id for each in siblings if each.name == node.name and each.id not in self._known), None)
+        twin = next((each for each in siblings if each.id == id), None)
+        return twin if twin is not None and self._can_be_cast(twin, node) else None
 
     def _can_be_cast(self, old: Field, new: Field) -> bool:
         if _same_type(old, new):

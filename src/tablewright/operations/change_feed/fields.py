@@ -1,9 +1,10 @@
-"""Whether two versions mean the same field by one id.
+"""Which field of one version is which of another.
 
 A field that was renamed keeps its id. But an id that was dropped may be given again, to another column, and a table
 that is overwritten numbers its columns anew. Both look alike in two schemas, so the versions between are asked: a field
 is the same as long as every version has its id, none of them is an overwrite, and a restored version has the fields of
-the version that it restored. Versions that were cleaned up are passed over.
+the version that it restored. A cast puts a field of another id where the old one was, maybe under another name: from
+one version to the next, with as many fields beside it. Versions that were cleaned up are passed over.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 
+from tablewright.format.field import TOP_LEVEL
+from tablewright.format.schema import Schema
 from tablewright.format.transaction import Overwrite, Restore
 from tablewright.snapshot.files import read_transaction
 from tablewright.snapshot.locate import list_versions
@@ -22,7 +25,7 @@ __all__ = ["FieldHistory"]
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    ids: frozenset[int]
+    schema: Schema
     overwrote: bool
     restored: int | None
 
@@ -40,6 +43,14 @@ class FieldHistory:
         before, after = self._names[source.version], self._names[self._end.version]
         return frozenset(id for id in ids if before.get(id) != after.get(id))
 
+    def origins(self, source: Snapshot, ids: frozenset[int]) -> dict[int, int]:
+        """For ids of the last version the other ids that the same fields have in ``source``."""
+        if not ids:
+            return {}
+        before = {name: id for id, name in self._names[source.version].items()}
+        after = self._names[self._end.version]
+        return {id: before[after[id]] for id in ids if before.get(after[id], id) != id}
+
     @cached_property
     def _names(self) -> dict[int, dict[int, int]]:
         """A number for every field of every version; it stays the same as long as the field does."""
@@ -50,7 +61,10 @@ class FieldHistory:
         for number in sorted(history):
             version = history[number]
             known = {} if version.overwrote else names.get(version.restored or 0, previous)
-            previous = names[number] = {id: known[id] if id in known else next(fresh) for id in version.ids}
+            before = history.get(number - 1) if version.restored is None else None
+            casts = {} if before is None else _casts(before.schema, version.schema)
+            ids = {node.id: casts.get(node.id, node.id) for node in version.schema.fields}
+            previous = names[number] = {id: known[old] if old in known else next(fresh) for id, old in ids.items()}
         return names
 
     def _read(self) -> dict[int, _Version]:
@@ -71,7 +85,23 @@ def _look(end: Snapshot, version: int) -> _Version:
     transaction = read_transaction(end.world.store, snapshot.file)
     operation = None if transaction is None else transaction.operation
     return _Version(
-        frozenset(node.id for node in snapshot.schema.fields),
+        snapshot.schema,
         isinstance(operation, Overwrite),
         operation.version if isinstance(operation, Restore) else None,
     )
+
+
+def _casts(before: Schema, after: Schema) -> dict[int, int]:
+    """Ids of fields that stand where another one stood in the version before, and the ids of those."""
+    casts: dict[int, int] = {}
+    twins = {TOP_LEVEL: TOP_LEVEL}
+    for parent in (TOP_LEVEL, *(node.id for node in after.fields)):
+        if parent not in twins:
+            continue
+        old, new = before.children(twins[parent]), after.children(parent)
+        for place, node in enumerate(new):
+            if before.has(node.id):
+                twins[node.id] = node.id
+            elif len(old) == len(new) and not after.has(old[place].id):
+                casts[node.id] = twins[node.id] = old[place].id
+    return casts

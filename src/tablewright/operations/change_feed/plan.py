@@ -20,7 +20,7 @@ from tablewright.checks import check_flag, listed, whole_number
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter, Predicate, compile_filter
 from tablewright.format.schema import Schema
-from tablewright.operations.change_feed.columns import nullable_schema, renamed_ids, side_schema
+from tablewright.operations.change_feed.columns import new_ids, nullable_schema, renamed_ids, side_schema
 from tablewright.operations.change_feed.fields import FieldHistory
 from tablewright.operations.change_feed.pairs import compare_versions
 from tablewright.operations.change_feed.runs import Picks
@@ -33,6 +33,9 @@ __all__ = ["DEFAULT_BATCH_SIZE", "FeedOptions", "FeedPlan", "plan_changes"]
 
 DEFAULT_BATCH_SIZE = 8192
 _TASK_BYTES = 64 * 1024 * 1024
+
+_Fields = tuple[Schema, frozenset[int], dict[int, int]]
+"""The fields of a version: those that only share an id with one of the feed, and those that became one by casts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +65,7 @@ class FeedPlan:
     feed: Schema
     rows: FeedRows
     fields: FieldHistory
-    _sides: list[tuple[Schema, frozenset[int], SideReads]] = field(default_factory=list, init=False, repr=False)
+    _sides: list[tuple[_Fields, SideReads]] = field(default_factory=list, init=False, repr=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -130,11 +133,13 @@ class FeedPlan:
     def _reads(self, source: Snapshot) -> SideReads:
         """How rows of a version are read; versions with the same fields share it."""
         others = self.fields.different(source, renamed_ids(source.schema, self.feed))
-        for schema, known_others, known in self._sides:
-            if schema == source.schema and known_others == others:
-                return known
-        reads = SideReads.of(side_schema(source.schema, self.feed, others), self.feed, self.rows.paths)
-        self._sides.append((source.schema, others, reads))
+        origins = self.fields.origins(source, new_ids(source.schema, self.feed, others))
+        fields = (source.schema, others, origins)
+        for known, reads in self._sides:
+            if known == fields:
+                return reads
+        reads = SideReads.of(side_schema(source.schema, self.feed, others, origins), self.feed, self.rows.paths)
+        self._sides.append((fields, reads))
         return reads
 
 

@@ -51,10 +51,11 @@ def open_at(snapshot: Snapshot, version: int) -> Snapshot | None:
 def require_versions(snapshot: Snapshot, begin: int, end: int) -> None:
     """Refuse a span in which a version is missing; ``begin`` itself is needed too, to compare with."""
     there = {entry.version for entry in list_versions(snapshot.world.store)}
-    missing = [version for version in range(max(begin, 1), end + 1) if version not in there]
+    uri, latest, first = snapshot.location.uri, max(there, default=0), max(begin, 1)
+    last = min(end, max(latest + 1, first))  # whatever number was asked for, one that is not there yet is enough
+    missing = [version for version in range(first, last + 1) if version not in there]
     if not missing:
         return
-    uri, latest = snapshot.location.uri, max(there, default=0)
     if missing[0] > latest:
         raise VersionNotFound(uri, f"Version {missing[0]}", f"The latest version is {latest}.")
     if snapshot.branch is not None and missing[0] < min(there):

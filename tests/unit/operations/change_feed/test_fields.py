@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from pathlib import Path
+
+import lance
 import pyarrow as pa
 
 import tablewright as tw
@@ -11,6 +15,14 @@ from tablewright.operations.change_feed.fields import FieldHistory
 def _different(ds: tw.LanceDataset, source: int, end: int) -> frozenset[int]:
     before, after = (ds.checkout_version(version)._snapshot for version in (source, end))
     return FieldHistory(source, after).different(before, frozenset({1, 2}))
+
+
+def _origins(ds: tw.LanceDataset, source: int, end: int) -> dict[str, str]:
+    """For columns of the last version that have another id in the source: their names there."""
+    before, after = (ds.checkout_version(version)._snapshot for version in (source, end))
+    ids = frozenset(node.id for node in after.schema.fields)
+    found = FieldHistory(source, after).origins(before, ids)
+    return {after.schema.path(new): before.schema.path(old) for new, old in found.items()}
 
 
 def test_ids_are_followed_through_the_versions() -> None:
@@ -32,3 +44,34 @@ def test_ids_are_followed_through_the_versions() -> None:
         {"x": None, "_change_type": "delete"},
         {"x": 1, "_change_type": "insert"},
     ]
+
+
+def test_casts_are_followed_through_names_and_structs() -> None:
+    rows = {"id": [1], "a": [1], "st": [{"x": 1, "y": "z"}], "b": [2]}
+    ds = tw.write_dataset(rows, "memory://feed-casts", enable_stable_row_ids=True)
+    ds.alter_columns({"path": "a", "name": "c", "data_type": pa.int32()}, {"path": "b", "data_type": pa.int16()})
+    ds.alter_columns({"path": "b", "name": "a"})
+    ds.alter_columns({"path": "st.x", "name": "w", "data_type": pa.int8()})
+    ds.alter_columns({"path": "a", "data_type": pa.int64()})
+    ds.drop_columns(["c"])
+    ds.add_columns({"c": "5"})
+    ds.checkout_version(1).restore()
+    assert _origins(ds, 1, 2) == {"c": "a", "b": "b"}
+    assert _origins(ds, 1, 5) == {"c": "a", "a": "b", "st.w": "st.x"}
+    assert _origins(ds, 4, 5) == {"a": "a"}
+    assert _origins(ds, 1, 7) == {"a": "b", "st.w": "st.x"}
+    assert _origins(ds, 5, 8) == {"a": "c", "b": "a", "st.x": "st.w"}
+    assert _origins(ds, 1, 8) == {}
+
+
+def test_what_was_dropped_and_added_in_one_place_is_no_cast(tmp_path: Path) -> None:
+    """Whether a field took the place of another is told from one version to the next only."""
+    uri = str(tmp_path / "t")
+    ds = tw.write_dataset({"id": [1], "a": [1]}, uri, enable_stable_row_ids=True)
+    ds.add_columns(pa.schema({"b": pa.int32()}))
+    ds.drop_columns(["a"])
+    assert _origins(ds, 1, 3) == {}
+    ds.tags.create("kept", 1)
+    lance.dataset(uri).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    assert [each["version"] for each in ds.versions()] == [1, 3]
+    assert _origins(ds, 1, 3) == {}
