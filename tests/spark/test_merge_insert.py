@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -201,6 +203,27 @@ def test_bad_input_changes_nothing(spark: Any, tmp_path: Path) -> None:
         unwritten.execute(frame.selectExpr("id", "nullif(must, 3) as must"))
     assert sorted(tmp_path.rglob("*")) == files
     assert unwritten.execute(frame.selectExpr("id", "nullif(must, 4) as must"))["num_updated_rows"] == 1
+
+
+def test_a_frame_that_fails_late_leaves_nothing(spark: Any, tmp_path: Path) -> None:
+    """One partition lies in a file by the time that Spark itself fails in the other, and tells nothing of the first."""
+    uri = str(tmp_path / "t.lance")
+    tw.write_dataset({"id": [1, 2]}, uri)
+    data = str(tmp_path / "t.lance" / "data")
+
+    def second_fails(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows and batch.column("id")[0].as_py() >= 10:
+                deadline = time.monotonic() + 20
+                while len(os.listdir(data)) < 2 and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                raise RuntimeError("no more rows")
+            yield batch
+
+    frame = spark.range(0, 20, 1, 2).mapInArrow(second_fails, "id long")
+    with pytest.raises(RuntimeError, match="no more rows"):
+        builder(tw.dataset(uri), "id").when_not_matched_insert_all().execute(frame)
+    assert tw.dataset(uri).version == 1 and not _leftovers(uri)
 
 
 def _broken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

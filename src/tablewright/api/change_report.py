@@ -38,6 +38,7 @@ class Stage:
     seconds: float = 0.0
     tasks: int = 0
     choice: Choice | None = None
+    fragments: int = 0
     rows_read: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
@@ -53,7 +54,7 @@ class Stage:
             self.num_files_written += len(result.paths)
 
     def __str__(self) -> str:
-        names = ("rows_read", "bytes_read", "num_files_written", "bytes_written", "iops", "tasks")
+        names = ("fragments", "rows_read", "bytes_read", "num_files_written", "bytes_written", "iops", "tasks")
         facts = [f"{name}={value}" for name in names if (value := getattr(self, name))]
         if self.choice is not None:
             facts.append(f"engine={self.choice.engine.name}: {self.choice.why}")
@@ -70,9 +71,9 @@ class Report:
     fragments: int = 0
 
     @contextmanager
-    def stage(self, name: str, choice: Choice | None = None, tasks: int = 0) -> Iterator[Stage]:
+    def stage(self, name: str, choice: Choice | None = None, tasks: int = 0, fragments: int = 0) -> Iterator[Stage]:
         """Measure a stage."""
-        stage = Stage(name, tasks=tasks, choice=choice)
+        stage = Stage(name, tasks=tasks, choice=choice, fragments=fragments)
         self.stages.append(stage)
         started, requests = time.perf_counter(), requests_made()
         try:

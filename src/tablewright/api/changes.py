@@ -88,9 +88,11 @@ class Work:
         dataset = self.dataset
         return choose_for(dataset._world, estimated_bytes, dataset._engine, dataset._spark, stays_here=self.stays_here)
 
-    def run(self, name: str, run: Callable[[T, World], R], tasks: Sequence[T], choice: Choice) -> list[R]:
-        """Run the tasks of a stage; the files that they write are known from then on."""
-        with self.report.stage(name, choice, len(tasks)) as stage:
+    def run(
+        self, name: str, run: Callable[[T, World], R], tasks: Sequence[T], choice: Choice, *, fragments: int = 0
+    ) -> list[R]:
+        """Run the tasks of a stage, of so many ``fragments``; the files that they write are known from then on."""
+        with self.report.stage(name, choice, len(tasks), fragments) as stage:
             if choice.engine.name == "local":
                 results = run_tasks(
                     choice.engine, _Recorded(run, self.leftovers), tasks, self.dataset._world, describe=name

@@ -96,9 +96,9 @@ class MergeInsertBuilder:
         return self
 
     def use_index(self, use_index: bool) -> MergeInsertBuilder:
-        """Whether a BTREE on the key may be used."""
+        """Whether a BTREE on the key may be used; it may, unless that is forbidden."""
         check_flag(use_index, "use_index")
-        return self._with(use_index=bool(use_index))
+        return self._with(use_index=use_index is None or bool(use_index))
 
     def write_mode(self, mode: str) -> MergeInsertBuilder:
         """Whether updated rows move (``"rewrite_rows"``), columns change in place (``"rewrite_columns"``), or either.
@@ -158,13 +158,15 @@ class MergeInsertBuilder:
         """What a merge of data with this schema (the table's own by default) will do, and where. Nothing is read."""
         dataset = self._dataset
         given = dataset.schema if schema is None else _arrow_schema(schema)
-        snapshot, added = evolved(dataset._snapshot, given) if self._schema_evolution else (dataset._snapshot, ())
+        snapshot, added = dataset._snapshot, pa.schema([])
+        if self._schema_evolution:
+            snapshot, added = evolved(snapshot, self._on, given)
         plan = plan_merge(snapshot, Clauses(**self._clauses), self._on, given, dataset._world.clock.now_ns())
         strategy = choose_strategy(snapshot, plan, None)
         size = scan_bytes(plan, strategy.scanned)
         engine, why = choose_for(dataset._world, size, dataset._engine, dataset._spark)
         lines = [str(plan), *_additions(added), str(strategy), f"  match: engine={engine.name}: {why}"]
-        lines.append("  write: rows or columns, and where, is decided after the match, fragment by fragment, by bytes")
+        lines.append(f"  write: {plan.clauses.writes}")
         if verbose:
             lines.append(
                 f"  match: estimated_bytes={size}, scanned_fragments={len(strategy.scanned)}; updated rows change "

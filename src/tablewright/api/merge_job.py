@@ -7,7 +7,7 @@ nobody needs in the end is removed, unless nobody knows whether the merge failed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,12 @@ import pyarrow as pa
 from tablewright.api.change_report import Report
 from tablewright.api.changes import Work
 from tablewright.api.execute import choose_for
+from tablewright.api.merge_columns import commit_columns
 from tablewright.api.merge_kept import SourceInUse
 from tablewright.api.merge_source import Incoming
 from tablewright.engine.base import ExchangeEngine
 from tablewright.engine.choose import Choice
-from tablewright.errors import CommitConflict, CommitUnknown, InvalidRequest
+from tablewright.errors import CommitConflict, CommitUnknown
 from tablewright.format.transaction import Transaction
 from tablewright.operations.leftovers import Leftovers, removed_on_failure
 from tablewright.operations.merge_insert.clauses import Clauses
@@ -43,6 +44,7 @@ from tablewright.operations.merge_insert.pairs import FragmentMatches, Pairs, un
 from tablewright.operations.merge_insert.plan import MergePlan, plan_merge
 from tablewright.operations.merge_insert.recheck import Recheck
 from tablewright.operations.merge_insert.shuffle import JoinKeys, key_names, key_schema, partitions_for, produce_keys
+from tablewright.operations.merge_insert.source import KeptSource
 from tablewright.operations.merge_insert.strategy import Strategy, choose_strategy, scan_bytes
 from tablewright.operations.merge_insert.write import WriteResult, WriteTask, run_write_task, write_tasks
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
@@ -54,6 +56,9 @@ if TYPE_CHECKING:
     from tablewright.api.dataset import LanceDataset
 
 __all__ = ["MergeJob", "Merged", "merge_counts"]
+
+_STRICT_ATTEMPTS = 3
+"""So often new columns are tried together with their rows only; then they go first. The last attempt is strict too."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -117,7 +122,8 @@ class MergeJob:
             self._memory.uses(merged.paths)  # from here on, until it is known to have failed
             try:
                 with self._report.stage("Commit"):
-                    committed = self._commit(merged)
+                    past_others = _STRICT_ATTEMPTS <= number < retries.conflict_retries
+                    committed = self._commit(merged, past_others=past_others)
             except CommitConflict:
                 self._memory.keep_writes(merged.tasks, merged.results)
                 self._memory.uses(())
@@ -133,26 +139,23 @@ class MergeJob:
 
         return with_retries(self._world, attempt, retries)
 
-    def _commit(self, merged: Merged) -> Committed:
+    def _commit(self, merged: Merged, *, past_others: bool) -> Committed:
         """Commit, after the columns that the table lacks. Somebody else may have been faster with either."""
         base, transaction, recheck = merged.base, merged.transaction, merged.recheck
         if len(merged.added):
-            base = self._with_columns(merged)
+            base = self._with_columns(merged, past_others=past_others)
             transaction, recheck = replace(transaction, read_version=base.version), replace(recheck, base=base)
         return commit(self._world, transaction, base=base, affected=merged.affected, recheck=recheck)
 
-    def _with_columns(self, merged: Merged) -> Snapshot:
+    def _with_columns(self, merged: Merged, *, past_others: bool) -> Snapshot:
         """The version after ours, with the columns that the merge was planned with."""
-        dataset = self._dataset._at(merged.base)
         try:
-            dataset.add_columns(merged.added)
-        except (InvalidRequest, CommitConflict) as error:  # they may be there by now: look again
-            raise CommitConflict("Merge", "unknown", merged.base.version, reason=f"{error}") from error
-        after = dataset._snapshot
-        if after.version != merged.base.version + 1 or after.schema != merged.plan.table:
-            raise CommitConflict(
-                "Update", "unknown", after.version, reason="other versions came before our new columns"
-            )
+            after = commit_columns(merged.base, merged.added, merged.recheck, past_others=past_others)
+        except CommitUnknown:  # the columns may be there; what the merge has written is in no version
+            merged.leftovers.remove()
+            self._memory.uses(())
+            raise
+        assert after.schema == merged.plan.table
         return after
 
     def attempt(self, base: Snapshot) -> Merged:
@@ -169,7 +172,7 @@ class MergeJob:
             source = self._source.rows
             check_no_match(plan, matches, source)
             actions = decide_merge(plan, matches, source.num_rows, self._dropped)
-            self._report.notes = [f"{strategy}", str(actions.decision)]
+            self._report.notes = list(_notes(source, strategy, actions))
             tasks, results = self._write(plan, actions, work)
             transaction, affected = finish_merge(plan, results, self._world.ids.uuid())
             recheck = Recheck(snapshot, plan, strategy, source, self._source.keys, actions.found)
@@ -188,7 +191,7 @@ class MergeJob:
 
     def target(self, base: Snapshot) -> tuple[Snapshot, pa.Schema]:
         """The version that is merged into, with the columns that it lacks if they may be added; and which these are."""
-        return evolved(base, self._source.schema) if self._evolves else (base, pa.schema([]))
+        return evolved(base, self._on, self._source.schema) if self._evolves else (base, pa.schema([]))
 
     def plan(self, snapshot: Snapshot) -> MergePlan:
         """The plan on a version; the kept source is what it is planned for, once there is one."""
@@ -208,7 +211,7 @@ class MergeJob:
         )
         known: dict[int, Pairs] = {}
         if strategy.segments:
-            with self._report.stage("Index lookup"):
+            with self._report.stage("Index lookup", fragments=len(strategy.indexed)):
                 known = index_pairs(snapshot, plan, strategy, source.rows)
         choice = source.shuffles_on or self._choose(scan_bytes(plan, strategy.scanned))
         if source.shuffles_on and (strategy.scanned or not remembered):
@@ -218,7 +221,8 @@ class MergeJob:
         for number, rows in enumerate(strategy.ranges[:1] if source.shuffles_on else strategy.ranges):
             keys = None if source.shuffles_on else source.keys_for(where, plan, rows)
             tasks = match_tasks(plan, strategy, keys, where, known if number == 0 else {})
-            results = work.run("Matching", run_match_task, tasks, choice)
+            fragments = len({fragment.id for task in tasks for fragment in task.scan.fragments})
+            results = work.run("Matching", run_match_task, tasks, choice, fragments=fragments)
             found.extend(each for result in results for each in result.found)
         matches = united(found)
         self._memory.keep_matches(plan, matches)
@@ -231,7 +235,7 @@ class MergeJob:
         tasks = shuffle_tasks(plan, strategy, shared)
         table_rows = sum(plan.fragments.by_id(id).physical_rows for id in strategy.scanned)
         names = key_names(plan.key)
-        with self._report.stage("Shuffling keys", choice, len(tasks)) as stage:
+        with self._report.stage("Shuffling keys", choice, len(tasks), len(strategy.scanned)) as stage:
             places = engine.exchange(
                 produce_keys,
                 tasks,
@@ -254,15 +258,22 @@ class MergeJob:
         choice = self._choose(2 * (actions.decision.bytes_written + inserted))
         tasks = write_tasks(plan, actions, self._source.where(choice, plan), self._memory.insert_edges)
         known = [self._memory.written(task) for task in tasks]
-        new = work.run(
-            "Writing", run_write_task, [task for task, old in zip(tasks, known, strict=True) if old is None], choice
-        )
+        unknown = [task for task, old in zip(tasks, known, strict=True) if old is None]
+        new = work.run("Writing", run_write_task, unknown, choice, fragments=len(actions.touched))
         self._report.fragments += len(actions.touched)
         fresh = iter(new)
         return tasks, [next(fresh) if old is None else old for old in known]
 
     def _choose(self, estimated_bytes: int) -> Choice:
         return choose_for(self._world, estimated_bytes, self._dataset._engine, self._spark)
+
+
+def _notes(source: KeptSource, strategy: Strategy, actions: Actions) -> Iterator[str]:
+    """What an attempt worked with, and what it decided on the way."""
+    yield f"  kept source: rows={source.num_rows}, bytes={source.nbytes}, {source.place}"
+    yield f"{strategy}"
+    if actions.decision.choices:
+        yield f"{actions.decision}"
 
 
 def merge_counts(merged: Merged, attempts: int) -> dict[str, int]:

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from tablewright.api.inputs import as_source
-from tablewright.data.write import discard_fragments
 from tablewright.engine.detect import is_spark_frame
 from tablewright.operations.merge_insert.fit import FittedSchema, fitted_batches
 from tablewright.operations.merge_insert.shared import SharedSource, ShareTask
@@ -92,13 +91,11 @@ def _of_frame(frame: Any, schema: pa.Schema | None, table: pa.Schema) -> Incomin
     def kept(fitted: FittedSchema, world: World, file_version: str) -> Kept:
         require_shared(world.store.location)
         task = ShareTask(fitted.schema, world.store.location, file_version)
-        parts = write_frame(
-            frame,
-            task,
-            fitted.schema,
-            describe="Keeping the source",
-            discard=lambda parts: discard_fragments(world, [fragment for part in parts for fragment in part]),
-        )
+        try:
+            parts = write_frame(frame, task, fitted.schema, describe="Keeping the source")
+        except BaseException:
+            task.discard(world)
+            raise
         shared = task.shared(parts)
         return shared.open(world), shared
 

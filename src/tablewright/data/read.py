@@ -27,7 +27,7 @@ from tablewright.data.encoder import DataFileReader
 from tablewright.data.layout import FileMap
 from tablewright.data.shape import ReadShape
 from tablewright.data.system_columns import SystemColumns
-from tablewright.errors import CorruptTable
+from tablewright.errors import CorruptTable, UnsupportedFeature
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.schema import Schema
 
@@ -37,6 +37,7 @@ Offsets = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _WIDE_ROW_BYTES = 128
+_OLDEST_VERSION = (0, 3)  # which is what 2.0 was called at first
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,11 @@ def _open(
     context: ReadContext, fragment: Fragment, file: DataFile, shape: ReadShape, leaves: frozenset[int]
 ) -> _OpenFile:
     store, path = context.data_place(file)
+    if (file.file_major_version, file.file_minor_version) < _OLDEST_VERSION:
+        raise UnsupportedFeature(
+            f"The data file {path} is of the legacy version {file.version}, which this release can't read: let pylance "
+            "write the table anew with data_storage_version='stable'."
+        )
     guess = shape.guess(file, leaves)
     try:
         reader = DataFileReader(store, path, guess)

@@ -17,6 +17,7 @@ __all__ = ["PIECE_ROWS_MAX", "RowSizes"]
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCHES_PER_PIECE = 2
 _ROWS_MIN, _ROWS_MAX, _ROWS_MAX_VARIABLE = 64, 1 << 18, 1 << 15
+_WIDE_BATCH_BYTES, _WIDE_ROWS_MIN = 64 * 1024 * 1024, 4  # rows so wide that the fewest would be gigabytes
 PIECE_ROWS_MAX = 1 << 20
 _VARIABLE_BYTES_MIN, _VARIABLE_BYTES_UNKNOWN = 16, 64
 _GROWTH = 3  # what text and lists take in memory, compared with the file
@@ -50,7 +51,9 @@ class RowSizes:
         return min(_BATCHES_PER_PIECE * self._fitting_rows(fragment), self._rows_max)
 
     def _fitting_rows(self, fragment: Fragment) -> int:
-        return max(_BATCH_BYTES // max(1, self.bytes_per_row(fragment)), _ROWS_MIN)
+        width = max(1, self.bytes_per_row(fragment))
+        fewest = min(_ROWS_MIN, max(_WIDE_ROWS_MIN, _WIDE_BATCH_BYTES // width))
+        return max(_BATCH_BYTES // width, fewest)
 
     def _variable_bytes(self, fragment: Fragment, ids: set[int]) -> int:
         files = [file for file in fragment.files if not ids.isdisjoint(file.fields)]

@@ -30,7 +30,7 @@ from tablewright.operations.leftovers import removed_on_failure
 from tablewright.operations.match import find_rows, plan_match, read_fields
 from tablewright.operations.scan import ScanPlan, ScanTask
 from tablewright.operations.scan_context import TaskContext
-from tablewright.snapshot.files import write_deletion_vector
+from tablewright.snapshot.files import put_deletion_vector
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.base import Location
 from tablewright.transaction.affected import AffectedRows
@@ -101,6 +101,7 @@ class Hidden:
     fragment_id: int
     offsets: bytes
     deletion: DeletionFile | None
+    bytes_written: int = 0
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -123,8 +124,8 @@ class DeleteResult:
 
     @property
     def bytes_written(self) -> int:
-        """The size of new data files: there are none, and deletion files are not counted."""
-        return 0
+        """The size of the deletion files."""
+        return sum(each.bytes_written for each in self.hidden)
 
 
 def plan_delete(snapshot: Snapshot, predicate: Filter, now_ns: int | None = None) -> DeletePlan:
@@ -161,15 +162,15 @@ def hide_rows(context: ReadContext, world: World, version: int, fragment: Fragme
     """Write the deletion file that hides these live rows of a fragment too."""
     gone = DeletionVector(FrozenBitMap.deserialize(offsets))
     union = (context.deletion_vector(fragment) or DeletionVector()).union(gone)
-    file = None
+    file, size = None, 0
     if len(union) < fragment.physical_rows:
-        file = _write(world, version, fragment, union)
-    return Hidden(fragment_id=fragment.id, offsets=offsets, deletion=file)
+        file, size = _write(world, version, fragment, union)
+    return Hidden(fragment_id=fragment.id, offsets=offsets, deletion=file, bytes_written=size)
 
 
-def _write(world: World, version: int, fragment: Fragment, union: DeletionVector) -> DeletionFile:
+def _write(world: World, version: int, fragment: Fragment, union: DeletionVector) -> tuple[DeletionFile, int]:
     kind = choose_type(len(union), None if fragment.deletion is None else fragment.deletion.file_type)
-    return write_deletion_vector(world.store, fragment.id, union, version, world.ids.u64(), kind)
+    return put_deletion_vector(world.store, fragment.id, union, version, world.ids.u64(), kind)
 
 
 def finish_delete(
@@ -223,4 +224,5 @@ def run_fragment_delete(snapshot: Snapshot, fragment: Fragment, offsets: npt.NDA
         return fragment
     if len(union) == fragment.physical_rows:
         return None
-    return fragment.with_deletion(_write(snapshot.world, snapshot.version, fragment, union))
+    file, _ = _write(snapshot.world, snapshot.version, fragment, union)
+    return fragment.with_deletion(file)

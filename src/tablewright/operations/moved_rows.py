@@ -76,8 +76,9 @@ class Moved:
 
     @property
     def bytes_written(self) -> int:
-        """The size of the new data files."""
-        return sum(file.file_size_bytes for fragment in self.fragments for file in fragment.files)
+        """Their size."""
+        data = sum(file.file_size_bytes for fragment in self.fragments for file in fragment.files)
+        return data + sum(each.bytes_written for each in self.hidden)
 
 
 def move_rows(

@@ -200,14 +200,14 @@ class _Loop:
         entry = probe_latest(store, seen.version)
         if entry.version <= seen.version:
             return seen
-        if self.options.max_retries == 0 and isinstance(self.transaction.operation, Overwrite):
-            raise self._exhausted(entry.version)
         for version in range(seen.version + 1, entry.version + 1):
             at = entry if version == entry.version else find_version(store, version)
             file, theirs = self._read_version(at, version)
             if theirs.uuid == self.transaction.uuid:
                 assert at is not None
                 return self._committed(Snapshot(world=self.world, entry=at, file=file))
+            if self.options.max_retries == 0 and isinstance(self.transaction.operation, Overwrite):
+                raise self._exhausted(version)
             verdict = self._judged(theirs.operation)
             if verdict.outcome in (Outcome.RETRY, Outcome.INCOMPATIBLE):
                 raise CommitConflict(

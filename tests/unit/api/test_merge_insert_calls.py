@@ -507,10 +507,45 @@ def test_analyzed_without_a_trace() -> None:
         assert words in text
 
 
+def test_plans_say_what_this_merge_writes() -> None:
+    ds = small()
+    merge = builder(ds, "id").when_matched_delete()
+    assert merge.explain_plan().endswith("  write: deletion files for rows that go")
+    merge.when_not_matched_insert_all().when_matched_update_all().write_mode("rewrite_rows")
+    written = "  write: updated rows move to new fragments; source rows that match nothing go to new fragments"
+    assert merge.explain_plan().endswith(written)
+    assert "decided after the match, by bytes" in merge.write_mode("auto").explain_plan()
+    assert builder(ds, "id").when_matched_fail().explain_plan().endswith("  write: nothing")
+
+
+def test_numbers_of_each_stage_are_right() -> None:
+    """Deletion files count in files and in bytes; what is not read does not count as read."""
+    ds = small()
+    text = builder(ds, "id").when_matched_delete().analyze_plan({"id": [1]})
+    assert "Decision" not in text and "  kept source: rows=1, bytes=8, in memory\n" in text
+    assert "Matching: " in text and "fragments=2, rows_read=3, bytes_read=24" in text
+    before = files(ds)
+    result = builder(ds, "id").when_matched_delete().execute({"id": [1]})
+    (deletion,) = [path for path in files(ds) - before if path.startswith("_deletions/")]
+    assert (result["num_files_written"], result["bytes_written"]) == (1, len(ds._world.store.get(deletion)))
+    everything = builder(ds, "id").when_matched_update_all().write_mode("rewrite_columns")
+    writing = next(line for line in everything.analyze_plan({"id": [3], "x": [9.0]}).splitlines() if "Writing" in line)
+    assert "fragments=1, num_files_written=1" in writing and "rows_read" not in writing
+    for mode in ("rewrite_rows", "rewrite_columns"):
+        ds = tw.write_dataset({"id": [1, 2, 3], "x": [1.0, 2.0, 3.0]}, new_uri())
+        before = files(ds)
+        merge = upsert(ds, write_mode=mode).when_not_matched_by_source_delete("id = 1")
+        result = merge.execute({"id": [2, 4], "x": [5.0, 6.0]})
+        new = [path for path in files(ds) - before if path.startswith(("data/", "_deletions/"))]
+        assert result["num_files_written"] == len(new) == 3  # updated rows or a column, a new row, a deletion file
+        assert result["bytes_written"] == sum(len(ds._world.store.get(path)) for path in new)
+
+
 def test_settings_are_chained_and_kept() -> None:
     ds = small()
     merge = builder(ds, "id")
     assert merge.conflict_retries(0).retry_timeout(timedelta(seconds=1)).use_index(False).write_mode("auto") is merge
+    assert [merge.use_index(given)._clauses["use_index"] for given in (None, np.False_)] == [True, False]
     assert merge.data_storage_version("2.2").when_matched_delete().execute(NEW)["num_deleted_rows"] == 1
     assert merge.when_matched_update_all().execute(NEW)["num_deleted_rows"] == 0  # the last one counts, as in pylance
 

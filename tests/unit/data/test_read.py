@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from tablewright.data.read import FragmentReader, read_fragment
 from tablewright.data.shape import ReadShape
 from tablewright.data.sizes import RowSizes
-from tablewright.errors import CorruptTable
+from tablewright.errors import CorruptTable, UnsupportedFeature
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
 from tablewright.world import World
@@ -301,3 +302,19 @@ def test_sizes_follow_the_width_of_rows(tmp_path: Path) -> None:
     numbers = schema.project_ids([0])
     assert RowSizes(schema, numbers).rows_per_piece(fragment) == 1 << 20
     assert RowSizes(schema, numbers, 1 << 18).rows_per_piece(fragment) == 1 << 18
+
+
+def test_legacy_files_are_not_called_damaged(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"x": [1]}), tmp_path, data_storage_version="legacy")
+    with pytest.raises(UnsupportedFeature, match=r"data/.* is of the legacy version 0\.2"):
+        _rows(_snapshot(tmp_path))
+
+
+@pytest.mark.parametrize(("megabytes", "rows"), [(0.1, 64), (1, 21), (4, 5), (40, 4), (400, 4)])
+def test_few_very_wide_rows_are_read_at_a_time(megabytes: float, rows: int, tmp_path: Path) -> None:
+    """64 rows of 40 MB would be more than an array of text or binary can hold."""
+    lance.write_dataset(pa.table({"b": pa.array([b"x"] * 10)}), tmp_path)
+    snapshot = _snapshot(tmp_path)
+    fragment, sizes = snapshot.fragments[0], RowSizes(snapshot.schema, snapshot.schema)
+    file = replace(fragment.files[0], file_size_bytes=int(10 * megabytes * 2**20))
+    assert sizes.rows_per_batch(replace(fragment, files=(file,))) == rows

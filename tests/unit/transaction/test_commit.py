@@ -198,6 +198,52 @@ def test_our_own_commit_of_a_lost_attempt_is_recognised_later(world: World) -> N
     assert numbers(world) == [1, 2, 3]
 
 
+@pytest.mark.parametrize("inline_bytes_max", [1 << 16, 0], ids=["inline", "in its own file"])
+@pytest.mark.parametrize("fault", [LoseReply(), DenyCreation()])
+def test_a_doubtful_reply_costs_no_try(
+    world: World, fault: Fault, inline_bytes_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is settled where it came, before anybody looks for newer versions: with one try, that is all there is."""
+    monkeypatch.setattr("tablewright.transaction.commit._INLINE_BYTES_MAX", inline_bytes_max)
+    base, clock = create(world), SeededClock()
+    for number, options in enumerate([CommitOptions(max_retries=0), CommitOptions()]):
+        store = FaultyStore(world.store, on_call(fault, method="put_if_absent", nth=0))
+        ours = transaction(world, base, append(f"{number}"))
+        committed = commit(replace(world, store=store, clock=clock), ours, base=base, options=options)
+        assert (committed.attempts, committed.snapshot.version, clock.slept) == (1, 2 + number, [])
+        base = committed.snapshot
+    assert numbers(world) == [1, 2, 3] and len(files(world, "_transactions")) == 3
+
+
+@pytest.mark.parametrize("fault", [LoseReply(), DenyCreation()])
+def test_a_doubtful_reply_to_a_creation_is_settled(world: World, fault: Fault) -> None:
+    """There is no second try: a table that we made ourselves must not look like another's."""
+    ours = replace(world, store=FaultyStore(world.store, on_call(fault, method="put_if_absent", nth=0)))
+    assert create(ours, fragment()).version == 1
+    assert len(files(world, "_transactions")) == 1
+
+
+@pytest.mark.parametrize("fault", [LoseReply(), DenyCreation()])
+def test_a_doubtful_reply_to_a_detached_commit_is_settled(world: World, fault: Fault) -> None:
+    base = create(world, fragment())
+    ours = replace(world, store=FaultyStore(world.store, on_call(fault, method="put_if_absent", nth=0)))
+    detached = commit_detached(ours, transaction(world, base, append()), base)
+    assert open_snapshot(world, detached.version).fragments.total_live_rows == 20
+
+
+def test_a_strict_overwrite_of_unknown_end_is_recognised_when_it_runs_again(world: World) -> None:
+    """It was there. To say that a newer version forbids it would be: nothing of ours is visible."""
+    base = create(world, fragment())
+    again = transaction(world, base, Overwrite(fragments=(), schema=SCHEMA))
+    silent = FaultyStore(world.store, lambda call: LoseReply() if call.path == manifest_path(2) else None)
+    strict = CommitOptions(max_retries=0)
+    with pytest.raises(CommitUnknown):
+        commit(replace(world, store=silent), again, base=base, options=strict)
+    do(world, open_snapshot(world), append())
+    assert commit(world, again, base=base, options=strict).snapshot.version == 2
+    assert numbers(world) == [1, 2, 3]
+
+
 def test_when_nobody_answers_the_outcome_is_unknown(world: World) -> None:
     base = create(world)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tablewright.checks import check_flag, check_text
 from tablewright.errors import InvalidRequest
-from tablewright.operations.update_costs import REWRITE_COLUMNS, WRITE_MODES
+from tablewright.operations.update_costs import REWRITE_COLUMNS, REWRITE_ROWS, WRITE_MODES
 from tablewright.operations.write import WriteSettings
 
 __all__ = ["Clauses", "InvalidMerge", "WhenMatched", "check_condition", "check_dedupe", "check_mode"]
@@ -98,6 +98,20 @@ class Clauses:
     def depends_on_keys(self) -> bool:
         """Whether another writer's row with one of our keys would have met a different fate, had it been there."""
         return self.insert or self.when_matched != "nothing"
+
+    @property
+    def writes(self) -> str:
+        """What is written for each clause, in words."""
+        updates = {
+            "auto": "updated rows move, or their columns change in place: decided after the match, by bytes, for each "
+            "fragment",
+            REWRITE_ROWS: "updated rows move to new fragments",
+            REWRITE_COLUMNS: "columns of updated rows change in place",
+        }
+        parts = [updates[self.write_mode]] if self.updates else []
+        parts += ["source rows that match nothing go to new fragments"] if self.insert else []
+        parts += ["deletion files for rows that go"] if self.delete_by_source or self.when_matched == "delete" else []
+        return "; ".join(parts) or "nothing"
 
     def __str__(self) -> str:
         matched = _MATCHED[self.when_matched] if self.condition is None else f"UpdateIf({self.condition})"

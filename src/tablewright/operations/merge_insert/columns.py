@@ -74,8 +74,8 @@ class PatchResult:
 
     @property
     def bytes_written(self) -> int:
-        """The size of the column file."""
-        return self.file.file_size_bytes
+        """Their size."""
+        return self.file.file_size_bytes + (0 if self.hidden is None else self.hidden.bytes_written)
 
 
 def run_patch_task(task: PatchTask, world: World) -> PatchResult:
@@ -127,7 +127,7 @@ class _Patcher:
         """All physical rows of the fragment, changed, in order."""
         for part in prefetch(lambda piece: self._changed(scan, *piece), self._pieces(scan)):
             for rows, batch in part:
-                self.rows_read += len(rows)
+                self.rows_read += len(rows) if rows.batch.num_columns else 0
                 self.bytes_read += rows.batch.nbytes
                 yield batch
 

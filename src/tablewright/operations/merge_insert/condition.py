@@ -70,7 +70,7 @@ def compile_condition(text: str, table: Schema, source: pa.Schema, now_ns: int) 
     """
     both = pa.schema([pa.field("source", pa.struct(list(source))), pa.field("target", _whole(table))])
     try:
-        paths = translate(text, Scope(both), now_ns, condition=True).paths
+        paths = translate(text, _Sides(both), now_ns, condition=True).paths
         wanted = {side: [path[1:] for path in paths if path[0] == side] for side in _SIDES}
         for side, fields in wanted.items():
             if any(not path for path in fields):
@@ -93,6 +93,18 @@ def compile_condition(text: str, table: Schema, source: pa.Schema, now_ns: int) 
 def compile_table_condition(text: str, table: Schema, now_ns: int | None = None) -> Predicate:
     """The condition of ``when_not_matched_by_source_delete``: over the table's own columns."""
     return compile_filter(text, table, now_ns=time.time_ns() if now_ns is None else now_ns)
+
+
+class _Sides(Scope):
+    """The two sides; a column without its side is told which to write."""
+
+    def unknown(self, name: str, among: Sequence[str] | None = None) -> InvalidRequest:
+        having = [side for side in _SIDES if Scope(pa.schema(list(self.schema.field(side).type))).column(name)]
+        if among is not None or not having:
+            return super().unknown(name, among)
+        return InvalidRequest(
+            f"Invalid user input: No field named {name}. Write {' or '.join(f'{side}.{name}' for side in having)}."
+        )
 
 
 def _whole(table: Schema) -> pa.DataType:

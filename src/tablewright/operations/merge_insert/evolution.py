@@ -2,23 +2,31 @@
 
 A merge can't change the schema, so the columns come with a commit of their own. It comes last: until then the merge is
 planned, matched and written on the version as it *will* be, so that whatever is wrong with it leaves no trace.
+
+The key is no such column: rows of a table that lacks it match nothing, and all of the source would be new.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
 from tablewright.operations.columns.schema import add_to_schema
 from tablewright.operations.merge_insert.fit import new_columns
+from tablewright.operations.merge_insert.key_columns import find_key
 from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["evolved"]
 
 
-def evolved(snapshot: Snapshot, incoming: pa.Schema) -> tuple[Snapshot, pa.Schema]:
-    """The version with all columns of the source, those that it lacks at the end and null; and which these are."""
+def evolved(snapshot: Snapshot, on: Any, incoming: pa.Schema) -> tuple[Snapshot, pa.Schema]:
+    """The version with all columns of the source, those that it lacks at the end and null; and which these are.
+
+    :class:`~tablewright.errors.InvalidRequest` if the key is not there: another writer may have dropped it.
+    """
+    find_key(snapshot.schema, on)
     added = new_columns(snapshot.schema, incoming)
     if not len(added):
         return snapshot, added

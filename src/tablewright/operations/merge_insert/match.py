@@ -215,7 +215,7 @@ class _Judge:
         return judged, sum(nbytes for _, nbytes in answers)
 
     def _windows(self, scan: FragmentScan, rows: Rows) -> Iterator[Rows]:
-        step = self._source.rows_per_batch
+        step = self._source.rows_per_batch_of(self._condition.source_columns)
         for window in scan.windows(rows):
             for begin in range(0, len(window), step):
                 yield window.slice(begin, min(len(window), begin + step))

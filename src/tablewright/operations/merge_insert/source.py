@@ -28,7 +28,7 @@ __all__ = ["KeptSource", "Part", "keep"]
 _MEMORY_BYTES_MAX = 256 * 1024 * 1024
 _PART_BYTES = 16 * 1024 * 1024
 _BATCH_BYTES = 4 * 1024 * 1024
-_BATCH_ROWS_MIN, _BATCH_ROWS_MAX = 64, 1 << 17
+_BATCH_ROWS_MAX = 1 << 17
 
 
 class Part(Protocol):
@@ -86,6 +86,15 @@ class KeptSource:
     def is_on_disk(self) -> bool:
         """Whether it did not fit into memory."""
         return self._remove is not None or (self._origin is not None and self._origin.is_on_disk)
+
+    @property
+    def place(self) -> str:
+        """Where the rows are, in words."""
+        if self._origin is not None:
+            return self._origin.place
+        if not all(isinstance(part, _Batch) for part in self._parts):
+            return "in data files beside the table's"
+        return "in a temporary file" if self.is_on_disk else "in memory"
 
     @property
     def rows_per_batch(self) -> int:
@@ -162,7 +171,7 @@ class KeptSource:
 
 
 def _fitting_rows(width: int) -> int:
-    return min(_BATCH_ROWS_MAX, max(_BATCH_ROWS_MIN, _BATCH_BYTES // max(1, width)))
+    return min(_BATCH_ROWS_MAX, max(1, _BATCH_BYTES // max(1, width)))
 
 
 class _Chosen:
@@ -199,10 +208,13 @@ def keep(schema: pa.Schema, batches: Iterable[pa.RecordBatch], memory_bytes_max:
 
 
 def _in_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Small batches together: a row is found the faster the fewer parts there are."""
+    """Small batches together: a row is found the faster the fewer parts there are. Large ones stay as they are."""
     waiting: list[pa.RecordBatch] = []
     nbytes = 0
     for batch in batches:
+        if waiting and batch.nbytes >= _PART_BYTES:
+            yield joined(waiting)
+            waiting, nbytes = [], 0
         if batch.num_rows:
             waiting.append(batch)
             nbytes += batch.nbytes

@@ -92,7 +92,7 @@ def choose_strategy(
     keys = f"up to about {limit} keys" if source_rows is None else f"{source_rows} keys"
     return Strategy(
         name="index",
-        why=f"{facts}: looking up {keys} costs less than reading theirs",
+        why=f"{facts}: asking it for {keys} costs less than reading theirs",
         scanned=tuple(id for id in every if id not in fragments),
         ranges=ranges,
         segments=segments,

@@ -38,6 +38,8 @@ def widens(own: pa.DataType, wanted: pa.DataType) -> bool:
         return all(_member_widens(member, wanted) for member in own)
     if _is(own, _LISTS) and _is(wanted, _LISTS):
         return widens(own.value_type, wanted.value_type)
+    if at.is_map(own) and at.is_map(wanted):
+        return widens(own.key_type, wanted.key_type) and widens(own.item_type, wanted.item_type)
     if at.is_fixed_size_list(own) and at.is_fixed_size_list(wanted):
         return own.list_size == wanted.list_size and widens(own.value_type, wanted.value_type)
     if at.is_decimal(own) and at.is_decimal(wanted):

@@ -100,12 +100,16 @@ class HiddenResult:
     hidden: tuple[Hidden, ...]
     rows_read: int = 0
     bytes_read: int = 0
-    bytes_written: int = 0
 
     @property
     def paths(self) -> tuple[str, ...]:
         """The deletion files."""
         return tuple(path for each in self.hidden for path in each.paths)
+
+    @property
+    def bytes_written(self) -> int:
+        """Their size."""
+        return sum(each.bytes_written for each in self.hidden)
 
 
 WriteTask: TypeAlias = MovedTask | PatchTask | InsertTask | HideTask

@@ -50,8 +50,10 @@ def test_only_what_is_named_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x > 1", "No field named x"),
-        ("_rowid > 1", "No field named _rowid"),
+        ("x > 1", "No field named x. Write source.x or target.x."),
+        ("t.a > 1", "No field named t. Write source.t or target.t."),
+        ("_rowid > 1", "No field named _rowid. Write target._rowid."),
+        ("nope > 1", "No field named nope. The columns are: source, target."),
         ("source.nope > 1", "No field named source.nope"),
         ("source.X", "does not return a boolean"),
         ("source > target", "a side of the merge, not a column"),

@@ -37,6 +37,7 @@ WIDENS = [
     (pa.list_(pa.int8()), pa.large_list(pa.int8())),
     (pa.list_(pa.float32(), 2), pa.list_(pa.float64(), 2)),
     (pa.struct({"a": pa.int8()}), pa.struct({"a": pa.int64(), "b": pa.string()})),
+    (pa.map_(pa.string(), pa.int8()), pa.map_(pa.large_string(), pa.int64())),
 ]
 REFUSED = [
     (pa.int64(), pa.int32()),
@@ -57,6 +58,7 @@ REFUSED = [
     (pa.list_(pa.float32()), pa.list_(pa.float32(), 2)),
     (pa.struct({"c": pa.int8()}), pa.struct({"a": pa.int64()})),
     (pa.bool_(), pa.int8()),
+    (pa.map_(pa.string(), pa.int64()), pa.map_(pa.string(), pa.int8())),
     (pa.string(), pa.json_()),
     (pa.binary(16), pa.uuid()),
     (pa.int8(), pa.dictionary(pa.int32(), pa.int64())),

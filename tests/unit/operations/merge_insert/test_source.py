@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablewright.operations.merge_insert import source as module
+from tablewright.operations.merge_insert.shared import share
 from tablewright.operations.merge_insert.source import keep
+from tablewright.storage import open_store
+from tablewright.world import World
 
 SCHEMA = pa.schema(
     {
@@ -101,6 +104,33 @@ def test_how_large_some_columns_are() -> None:
         few = kept.only(np.arange(0, 100, 2))  # not measured: what the other columns are known to have is taken off
         assert few.nbytes_of(["n", "v"]) == 800 and 5_000 <= few.nbytes_of(["s"]) <= 5_300
         kept.close()
+
+
+def test_very_wide_rows_come_one_by_one() -> None:
+    """Some together would be gigabytes, which no text or binary array can hold."""
+    schema = pa.schema({"n": pa.int64(), "b": pa.binary()})
+    kept = keep(schema, [pa.record_batch([[n], [bytes(5 << 20)]], schema=schema) for n in range(3)])
+    assert kept.rows_per_batch == 1 and [batch.num_rows for batch in kept.batches()] == [1, 1, 1]
+    assert kept.rows_per_batch_of(["n"]) > 1000
+
+
+def test_large_batches_are_not_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PART_BYTES", 1000)
+    sizes = [3, 3, 500, 2, 2, 400, 400, 1]
+    batches = [_batch(sum(sizes[:index]), size) for index, size in enumerate(sizes)]
+    kept = keep(SCHEMA, batches)
+    assert [part.num_rows for part in kept._parts] == [6, 500, 4, 400, 400, 1]
+    assert kept.take(np.arange(sum(sizes)), ["n"])["n"].to_pylist() == list(range(sum(sizes)))
+
+
+def test_where_it_is(tmp_path: Path) -> None:
+    kept = keep(SCHEMA, [_batch(0, 5)])
+    assert kept.place == kept.only(np.array([1])).place == "in memory"
+    kept = keep(SCHEMA, [_batch(0, 5)], memory_bytes_max=0)
+    assert kept.place == kept.only(np.array([1])).place == "in a temporary file"
+    kept.close()
+    world = World(store=open_store(str(tmp_path)))
+    assert share(world, keep(SCHEMA, [_batch(0, 5)]), "2.2").open(world).place == "in data files beside the table's"
 
 
 def test_dictionaries_with_nulls_in_lists_are_united() -> None:
