@@ -77,6 +77,24 @@ def test_other_errors_tell_the_worker_traceback(spark: Any) -> None:
         write_frame(spark.range(1), write, IDS)
 
 
+def test_a_frame_that_can_not_be_computed_is_named(spark: Any, tmp_path: Path) -> None:
+    """The caller's own mistake, and not one of ours: in Spark's part of the job, or in Python of the caller."""
+
+    def fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        raise KeyError("no such thing")
+
+    frames = {
+        "DIVIDE_BY_ZERO": spark.range(2).selectExpr("1 div id as id"),
+        "CAST_INVALID_INPUT": spark.createDataFrame([("1",), ("x",)], "s string").selectExpr("cast(s as long) as id"),
+        "KeyError: 'no such thing'": spark.range(1).mapInArrow(fail, "id long"),
+    }
+    for cause, frame in frames.items():
+        with pytest.raises(InvalidRequest, match=f"(?s)The DataFrame can't be computed.*{cause}") as caught:
+            write_frame(frame, make_writer(tmp_path), IDS)
+        assert "\tat org.apache" not in str(caught.value)
+
+
 def test_a_task_may_run_twice_but_counts_once(spark: Any, tmp_path: Path) -> None:
     frame = spark.range(0, 10, 1, 2)
     first, second = (write_frame(frame, make_writer(tmp_path), IDS) for _ in range(2))

@@ -188,7 +188,7 @@ def test_bad_input_changes_nothing(spark: Any, tmp_path: Path) -> None:
         (frame.selectExpr("id", "nullif(must, 4) as must"), SchemaMismatch, "'must' is declared as non-nullable"),
         (pa.table({"id": [2, 5], "must": [3, None]}), SchemaMismatch, "'must' is declared as non-nullable"),
         (iter([*new.to_batches(), 5]), TypeError, "Unknown data type"),
-        (broken, RuntimeError, "no more rows"),
+        (broken, InvalidRequest, "no more rows"),
     ]
     for data, kind, message in bad:
         merge = builder(tw.dataset(uri, engine=spark), "id").when_matched_update_all().when_not_matched_insert_all()
@@ -221,7 +221,7 @@ def test_a_frame_that_fails_late_leaves_nothing(spark: Any, tmp_path: Path) -> N
             yield batch
 
     frame = spark.range(0, 20, 1, 2).mapInArrow(second_fails, "id long")
-    with pytest.raises(RuntimeError, match="no more rows"):
+    with pytest.raises(InvalidRequest, match=r"(?s)The DataFrame can't be computed.*no more rows"):
         builder(tw.dataset(uri), "id").when_not_matched_insert_all().execute(frame)
     assert tw.dataset(uri).version == 1 and not _leftovers(uri)
 
