@@ -21,10 +21,15 @@ __all__ = ["Drift", "Meanwhile", "drifts"]
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One fragment, then and now; ``after`` is ``None`` if it is gone."""
+    """One fragment, then and now; ``after`` is ``None`` if it is gone.
+
+    ``known`` are the fields of the table then. Those that a fragment had no file for were null in all its rows: values
+    that came since then are written over these.
+    """
 
     before: Fragment
     after: Fragment | None
+    known: frozenset[int] = frozenset()
 
     @property
     def has_new_deletions(self) -> bool:
@@ -35,25 +40,27 @@ class Drift:
     def rewritten(self) -> frozenset[int]:
         """Fields whose values come from another file now."""
         then, now = _places(self.before), {} if self.after is None else _places(self.after)
-        return frozenset(id for id, file in now.items() if id in then and then[id] != file)
+        return frozenset(id for id, file in now.items() if then.get(id) != file and (id in then or id in self.known))
 
     @property
     def added(self) -> frozenset[int]:
-        """Fields that it had no values of."""
-        return frozenset() if self.after is None else self.after.live_fields - self.before.live_fields
+        """Fields that it had no values of, and the table neither."""
+        return frozenset() if self.after is None else self.after.live_fields - self.before.live_fields - self.known
 
 
 def _places(fragment: Fragment) -> dict[int, tuple[int | None, str]]:
     return {id: (file.base_id, file.path) for file in fragment.files for id in file.live_fields}
 
 
-def drifts(ids: Iterable[int], base: FragmentList, newest: FragmentList) -> dict[int, Drift]:
-    """Those of some fragments that are not what they were."""
+def drifts(
+    ids: Iterable[int], base: FragmentList, newest: FragmentList, known: frozenset[int] = frozenset()
+) -> dict[int, Drift]:
+    """Those of some fragments that are not what they were; ``known`` are the fields of the table then."""
     changed: dict[int, Drift] = {}
     for id in sorted(ids):
         before, after = base.by_id(id), newest.by_id(id) if newest.has(id) else None
         if after is None or (after.files, after.deletion) != (before.files, before.deletion):
-            changed[id] = Drift(before, after)
+            changed[id] = Drift(before, after, known)
     return changed
 
 

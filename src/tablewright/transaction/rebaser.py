@@ -59,7 +59,8 @@ class Rebaser:
         """What was asked for, as it has to be after all that came in between; ``None`` if it stays as it is."""
         match self._asked.operation:
             case Delete() | Update() as operation:
-                changed = drifts(self._ours, self._base.fragments, newest.fragments)
+                known = frozenset(node.id for node in self._base.schema.fields)
+                changed = drifts(self._ours, self._base.fragments, newest.fragments, known)
                 return self._rows_onto(operation, newest, changed) if changed else None
             case Merge() if enables_row_ids(self._asked):
                 return enable_row_ids(newest.manifest, self._asked.uuid)

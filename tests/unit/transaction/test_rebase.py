@@ -316,4 +316,6 @@ def test_a_drift_tells_rewritten_from_added_fields() -> None:
     after = before.with_column_file(data_file("y", B, C))
     drift = Drift(before, after)
     assert (drift.rewritten, drift.added) == ({B}, {C})
+    filled = Drift(before, after, known=frozenset({A, B, C}))
+    assert (filled.rewritten, filled.added) == ({B, C}, frozenset())
     assert Drift(before, None).added == Drift(before, None).rewritten == frozenset()

@@ -104,13 +104,13 @@ def new_key_hits(base: Snapshot, newest: Snapshot, keys: KeyTable, plan: MergePl
 
 def _to_look_at(base: Snapshot, newest: Snapshot, plan: MergePlan) -> Iterator[Fragment]:
     known = frozenset(base.fragments.raw)
-    watched = plan.reads
+    watched, fields = plan.reads, frozenset(node.id for node in base.schema.fields)
     for place, raw in enumerate(newest.fragments.raw):
         if raw in known:
             continue
         fragment = newest.fragments[place]
         if not base.fragments.has(fragment.id) or (
-            (rewritten := Drift(base.fragments.by_id(fragment.id), fragment).rewritten)
+            (rewritten := Drift(base.fragments.by_id(fragment.id), fragment, fields).rewritten)
             and (watched is None or rewritten & watched)
         ):
             yield fragment
