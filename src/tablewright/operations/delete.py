@@ -30,7 +30,7 @@ from tablewright.operations.leftovers import removed_on_failure
 from tablewright.operations.match import find_rows, plan_match, read_fields
 from tablewright.operations.scan import ScanPlan, ScanTask
 from tablewright.operations.scan_context import TaskContext
-from tablewright.snapshot.files import put_deletion_vector
+from tablewright.snapshot.files import write_deletion_vector
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.base import Location
 from tablewright.transaction.affected import AffectedRows
@@ -170,7 +170,7 @@ def hide_rows(context: ReadContext, world: World, version: int, fragment: Fragme
 
 def _write(world: World, version: int, fragment: Fragment, union: DeletionVector) -> tuple[DeletionFile, int]:
     kind = choose_type(len(union), None if fragment.deletion is None else fragment.deletion.file_type)
-    return put_deletion_vector(world.store, fragment.id, union, version, world.ids.u64(), kind)
+    return write_deletion_vector(world.store, fragment.id, union, version, world.ids.u64(), kind)
 
 
 def finish_delete(

@@ -28,7 +28,6 @@ from tablewright.storage.address import join_uri
 from tablewright.storage.base import ObjectNotFound, Store
 
 __all__ = [
-    "put_deletion_vector",
     "read_deletion_vector",
     "read_manifest",
     "read_transaction",
@@ -140,20 +139,11 @@ def write_deletion_vector(
     read_version: int,
     file_id: int,
     file_type: DeletionFileType,
-) -> DeletionFile:
-    """Write a deletion file under a name nobody else uses (``file_id`` is random). Returns what a fragment keeps."""
-    return put_deletion_vector(store, fragment_id, vector, read_version, file_id, file_type)[0]
-
-
-def put_deletion_vector(
-    store: Store,
-    fragment_id: int,
-    vector: DeletionVector,
-    read_version: int,
-    file_id: int,
-    file_type: DeletionFileType,
 ) -> tuple[DeletionFile, int]:
-    """As :func:`write_deletion_vector`, and how many bytes the file has."""
+    """Write a deletion file under a name nobody else uses (``file_id`` is random).
+
+    Returns what a fragment keeps, and how many bytes the file has.
+    """
     deletion = DeletionFile(file_type=file_type, read_version=read_version, id=file_id, num_deleted_rows=len(vector))
     path = deletion_path(fragment_id, deletion)
     data = encode_deletion_vector(vector, file_type)

@@ -130,7 +130,7 @@ class Rebaser:
         files: dict[int, DeletionFile] = {}
         for id, change in moved.items():
             if change.deletions is not None:
-                file = write_deletion_vector(
+                file, _ = write_deletion_vector(
                     self._world.store, id, change.deletions, version, self._world.ids.u64(), DeletionFileType.BITMAP
                 )
                 files[id] = file

@@ -110,7 +110,7 @@ def test_object_stores_need_no_hint() -> None:
 
 # ---------------------------------------------------------------------------------------------------- deletions
 def fragment(vector: DeletionVector, store: Store, file_type: DeletionFileType, rows: int = 100_000) -> Fragment:
-    deletion = write_deletion_vector(store, 3, vector, 12, 345, file_type)
+    deletion, _ = write_deletion_vector(store, 3, vector, 12, 345, file_type)
     return Fragment(id=3, files=(), physical_rows=rows, deletion=deletion)
 
 
@@ -120,6 +120,8 @@ def test_round_trip(file_type: DeletionFileType, tmp_path: Path) -> None:
     for store in (memory_world().store, open_store(tmp_path)):
         deleted = fragment(vector, store, file_type)
         assert deleted.deletion is not None and deleted.deletion.num_deleted_rows == 3000
+        _, size = write_deletion_vector(store, 3, vector, 12, 345, file_type)
+        assert [found.size for found in store.list("_deletions")] == [size]
         suffix = "bin" if file_type is DeletionFileType.BITMAP else "arrow"
         assert [info.path for info in store.list("")] == [f"_deletions/3-12-345.{suffix}"]
         assert read_deletion_vector(store, deleted) == vector

@@ -348,7 +348,9 @@ class TestUnitingDeletions:
         target = base.fragments[0]
         known = base.deletion_vector(target) or DeletionVector()
         union = known.union(DeletionVector.of(sorted(offsets)))
-        file = write_deletion_vector(world.store, 0, union, base.version, world.ids.u64(), DeletionFileType.ARROW_ARRAY)
+        file, _ = write_deletion_vector(
+            world.store, 0, union, base.version, world.ids.u64(), DeletionFileType.ARROW_ARRAY
+        )
         touched = target.with_deletion(file)
         delete = Delete(updated_fragments=(touched,), deleted_fragment_ids=(), predicate="")
         return transaction(world, base, delete), AffectedRows({0: FrozenBitMap(offsets)})

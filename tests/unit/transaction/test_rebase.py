@@ -66,7 +66,7 @@ class Table:
         return self.do(self.base, *change)
 
     def hiding(self, rows: set[int], fragment: int = 0) -> Fragment:
-        file = write_deletion_vector(
+        file, _ = write_deletion_vector(
             self.world.store,
             fragment,
             DeletionVector.of(sorted(rows)),
