@@ -45,6 +45,8 @@ from tablewright.world import World
 
 __all__ = ["LanceDataset", "dataset"]
 
+_DROP_ROUNDS_MAX = 5
+
 
 def dataset(
     uri: str | Path,
@@ -458,7 +460,9 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, pads.Dataset):  # type: ignore[mi
         """Delete a table with all its versions and files."""
         store = open_world(base_uri, storage_options).store
         if latest_version(store) is not None:
-            delete_tree(store, "")
+            for _ in range(_DROP_ROUNDS_MAX):  # a writer that is under way may still add files
+                if not delete_tree(store, ""):
+                    break
         elif next(iter(store.list("")), None) is not None:
             raise InvalidRequest(
                 f"Refusing to drop {store.location.uri}: no readable Lance manifest was found under '_versions'."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Literal
 from urllib.parse import quote
 from uuid import UUID
@@ -37,6 +38,7 @@ __all__ = [
     "is_detached",
     "manifest_path",
     "new_data_file_name",
+    "newest_manifest",
     "parse_manifest_name",
     "tag_path",
     "transaction_file_path",
@@ -57,6 +59,7 @@ _U64_MAX = (1 << 64) - 1
 _DETACHED_FROM = 1 << 63
 _MANIFEST_NAME = re.compile(r"(d?)(0|[1-9][0-9]{0,18}|[0-9]{20})\.manifest")
 _V2_DIGITS = 20
+_V2_NAME_LENGTH = _V2_DIGITS + len(".manifest")
 _DELETION_SUFFIX = {DeletionFileType.ARROW_ARRAY: "arrow", DeletionFileType.BITMAP: "bin"}
 
 
@@ -102,6 +105,29 @@ def parse_manifest_name(name: str) -> tuple[int, Scheme] | None:
     if not 0 < version < _DETACHED_FROM:
         return None
     return version, "v2" if scheme == "v2" else "v1"
+
+
+def newest_manifest(names: Iterable[str]) -> tuple[int, str, bool] | None:
+    """The highest version among file names of ``_versions``: its number, path, and whether the name is V2.
+
+    V2 names have one length and sort newest first, so of these only the smallest is parsed.
+
+    >>> newest_manifest(["18446744073709551610.manifest", "18446744073709551611.manifest", "4.manifest", "x.json"])
+    (5, '_versions/18446744073709551610.manifest', True)
+    """
+    long: list[str] = []
+    others: list[str] = []
+    for name in names:
+        (long if len(name) == _V2_NAME_LENGTH else others).append(name)
+    smallest = min(long, default="")
+    if parse_manifest_name(smallest) is not None:
+        long = [smallest]
+    parsed = ((parse_manifest_name(name), name) for name in (*others, *long))
+    entries = [(found[0], found[1] == "v2", name) for found, name in parsed if found and found[1] != "detached"]
+    if not entries:
+        return None
+    version, v2, name = max(entries)
+    return version, f"{VERSIONS_DIR}/{name}", v2
 
 
 def transaction_name(read_version: int, uuid: str | UUID) -> str:

@@ -8,7 +8,9 @@ Making one copies no data. Its first manifest has the number of the version it c
 2. Put-if-absent the branch's description in ``_refs/branches/``: from now on the branch exists.
 
 If we die between the two, the next who creates the same branch from the same version adopts the manifest, and deleting
-the branch removes it. Deleting goes the other way round: description first, then the files.
+the branch removes it. Deleting goes the other way round: description first, then the files, until none is left. A
+commit looks for the description after it has published its version, so a late one takes it back and fails
+(:mod:`tablewright.transaction.commit`).
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ Reference = int | str | tuple[str | None, int | None]
 """A version number on the branch at hand, a tag, or (branch, version), where ``None`` means main, and the latest."""
 
 _MAIN = "main"
+_ROUNDS_MAX = 5
 F = TypeVar("F", DataFile, DeletionFile, IndexMetadata)
 
 
@@ -112,6 +115,7 @@ def create_branch(source: Snapshot, name: str) -> Snapshot:
         raise _exists(name)
     if find_version(source.world.store, source.version) is None:
         raise missing_version(source.world, source.version)
+    _check_free(branch_world(main, name).store, source, name)
     identifier = () if source.branch is None else read_branch(main.store, source.branch).identifier
     branch = Branch(
         parent_branch=source.branch,
@@ -125,6 +129,20 @@ def create_branch(source: Snapshot, name: str) -> Snapshot:
     if not main.store.put_if_absent(path, data) and main.store.get(path) != data:
         raise _exists(name)
     return first
+
+
+def _check_free(store: Store, source: Snapshot, name: str) -> None:
+    """Refuse the place of a deleted branch that still holds versions: they would become versions of the new one.
+
+    A version with the number that the new branch begins with may be one that nobody came to describe.
+    """
+    latest = latest_version(store)
+    if latest is not None and latest.version != source.version:
+        raise InvalidRequest(
+            f"Ref conflict error: branch {name} was deleted, but {branch_root(name)} still holds version "
+            f"{latest.version}, which was written meanwhile. Remove it with branches.delete({name!r}), or choose "
+            "another name."
+        )
 
 
 def _write_first_version(world: World, source: Snapshot, name: str) -> Snapshot:
@@ -209,8 +227,11 @@ def delete_branch(main: World, name: str) -> None:
     _check_unused(main.store, name, branches)
     main.store.delete(branch_path(name))
     nested = tuple(f"{branch_root(other)}/" for other in branches if other.startswith(f"{name}/"))
-    for path in [info.path for info in main.store.list(root)]:
-        if not path.startswith(nested):
+    for _ in range(_ROUNDS_MAX):  # a writer that looked before the description went may still add files
+        paths = [info.path for info in main.store.list(root) if not info.path.startswith(nested)]
+        if not paths:
+            break
+        for path in paths:
             main.store.delete(path)
     delete_empty_directories(main.store, root)
 

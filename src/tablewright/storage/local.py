@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from obstore.store import LocalStore as LocalClient
@@ -44,6 +44,15 @@ class LocalStore(ObjectStore):
                 yield ObjectInfo(entry.path.removeprefix(root), status.st_size, status.st_mtime_ns // 1000 * 1000)
         except OSError as error:
             raise translate_error(error, "list", self._location, prefix) from error
+
+    def file_names(self, directory: str) -> Sequence[str]:
+        """The names in one directory, of whatever kind, without looking at them; none if it is not there."""
+        try:
+            return os.listdir(os.path.join(self._location.uri, directory))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise translate_error(error, "list", self._location, directory) from error
 
     def prune(self, prefix: str) -> None:
         """Remove directories without files below and at ``prefix`` (file systems keep them, object stores don't)."""

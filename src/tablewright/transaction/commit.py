@@ -6,6 +6,10 @@
 3. Write the transaction file, *apply* the transaction to the newest manifest, and publish the next one.
 4. Lost the name → wait a little, with jitter, and go on at 1 with what is new.
 
+A table may be dropped, and created again, while we are at it. So before 3 the version that we read is looked up once
+more (:mod:`tablewright.snapshot.standing`), and after 3 the one that we built on. If that one is gone, our manifest
+stands in a table that it knows nothing about: it is removed, and the caller is told.
+
 Reading what others wrote takes time, in which they write more. So 1 is repeated until we are at most one version
 behind, and the wait is measured in tries, not in what was waited before: a slow writer among quick ones gets its turn.
 
@@ -24,6 +28,7 @@ from tablewright.errors import (
     CommitConflict,
     CommitUnknown,
     InvalidRequest,
+    StorageError,
     TableExists,
     TablewrightError,
     VersionNotFound,
@@ -49,9 +54,10 @@ from tablewright.snapshot.files import (
 )
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version, probe_latest
 from tablewright.snapshot.snapshot import Snapshot
+from tablewright.snapshot.standing import Standing, standing
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.apply import Creation, apply
-from tablewright.transaction.committer import Published, publish
+from tablewright.transaction.committer import Published, publish, withdraw
 from tablewright.transaction.conflicts import Outcome, Verdict, judge
 from tablewright.transaction.lineage import without_lineage
 from tablewright.transaction.rebase import past
@@ -179,6 +185,7 @@ class _Loop:
             newest_or_ours = self._catch_up(newest)
             if isinstance(newest_or_ours, Committed):
                 return newest_or_ours
+            self._check_history(newest, newest_or_ours)
             newest, began = newest_or_ours, self.world.clock.monotonic()
             committed = self._attempt(newest)
             if committed is not None:
@@ -244,6 +251,41 @@ class _Loop:
             raise CommitConflict(ours, "unknown", version, reason=reason)
         return file, theirs
 
+    # -- the table may have been dropped, and created again
+
+    def _check_history(self, known: Snapshot, newest: Snapshot) -> None:
+        """``known`` must still be there now that ``newest`` was read: then both are versions of one table."""
+        found = standing(self.world, known)
+        if found is Standing.SAME:
+            return
+        if found is Standing.GONE and newest.version > known.version:
+            reason = f"version {known.version}, which it was planned on, was cleaned up, or the table was replaced"
+            raise CommitConflict(_name(self.transaction.operation), "unknown", newest.version, reason=reason)
+        raise self._replaced(known)
+
+    def _confirm(self, below: Snapshot, entry: VersionEntry) -> None:
+        """Our version is published on top of ``below``; take it back if that is no longer there."""
+        store = self.world.store
+        try:
+            if standing(self.world, below) is Standing.SAME:
+                return
+            latest = latest_version(store)
+        except StorageError:
+            return  # published it is; the store does not say more
+        if latest is not None and latest.version > entry.version:
+            cause = f"version {below.version} is gone, and others have committed since"
+            raise CommitUnknown(store.location.uri, entry.version, self.transaction.uuid, cause)
+        try:
+            withdraw(self.world, entry.path, self.transaction)
+        except StorageError as error:
+            raise CommitUnknown(store.location.uri, entry.version, self.transaction.uuid, str(error)) from error
+        raise self._replaced(below)
+
+    def _replaced(self, known: Snapshot) -> VersionNotFound:
+        what = "The table" if known.branch is None else f"Branch {known.branch}"
+        hint = f"{what} was dropped or replaced since it was opened; nothing of this commit is there. Open it again."
+        return VersionNotFound(self.world.store.location.uri, f"Version {known.version}", hint)
+
     # -- one try
 
     def _attempt(self, newest: Snapshot | None) -> Committed | None:
@@ -272,8 +314,10 @@ class _Loop:
         encoded = encode_manifest_file(after, data if len(data) <= _INLINE_BYTES_MAX else b"")
         if publish(world, path, encoded, self.transaction, after.version) is Published.THEIRS:
             return None
-        write_hint(world.store, after.version)
         entry = VersionEntry(version=after.version, path=path, v2=v2, size=len(encoded), modified_ns=after.timestamp_ns)
+        if newest is not None:
+            self._confirm(newest, entry)
+        write_hint(world.store, after.version)
         snapshot = Snapshot(
             world=world, entry=entry, file=ManifestFile(manifest=after, transaction_bytes=data, path=path)
         )

@@ -11,10 +11,11 @@ from functools import partial
 from tablewright.errors import CorruptTable
 from tablewright.format.envelope import decode_manifest_file
 from tablewright.format.transaction import Transaction
+from tablewright.storage.base import ObjectNotFound
 from tablewright.transaction.settle import put_once
 from tablewright.world import World
 
-__all__ = ["Published", "publish"]
+__all__ = ["Published", "publish", "withdraw"]
 
 
 class Published(Enum):
@@ -29,6 +30,15 @@ def publish(world: World, path: str, data: bytes, transaction: Transaction, vers
     is_ours = partial(_is_ours, path=path, uuid=transaction.uuid)
     ours = put_once(world, path, data, is_ours, version=version, name=transaction.uuid)
     return Published.OURS if ours else Published.THEIRS
+
+
+def withdraw(world: World, path: str, transaction: Transaction) -> None:
+    """Remove our manifest at ``path``, where it stands in a table that it does not belong to; others' stay."""
+    try:
+        if _is_ours(world.store.get(path), path=path, uuid=transaction.uuid):
+            world.store.delete(path)
+    except ObjectNotFound:
+        return
 
 
 def _is_ours(data: bytes, *, path: str, uuid: str) -> bool:

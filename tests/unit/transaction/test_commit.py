@@ -14,7 +14,7 @@ from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.envelope import decode_manifest_file, encode_manifest_file
 from tablewright.format.fragment import DataFile, DeletionFileType, Fragment
 from tablewright.format.index import IndexMetadata
-from tablewright.format.naming import deletion_path, manifest_path
+from tablewright.format.naming import HINT_PATH, decode_hint, deletion_path, encode_hint, manifest_path
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import (
     Append,
@@ -30,7 +30,7 @@ from tablewright.format.transaction import (
     UpdateMode,
 )
 from tablewright.snapshot.files import write_deletion_vector
-from tablewright.snapshot.locate import list_versions, read_hint
+from tablewright.snapshot.locate import list_versions
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import MemoryStore, open_store
 from tablewright.testing.faulty_store import (
@@ -332,7 +332,7 @@ def test_a_detached_version_is_never_the_latest(world: World) -> None:
 def test_the_hint_follows(world: World, tmp_path: object) -> None:
     local = seeded_world(open_store(str(tmp_path)), 1)
     do(local, create(local), append())
-    assert read_hint(local.store) == 2
+    assert decode_hint(local.store.get(HINT_PATH)) == 2
 
 
 def test_bad_options_are_refused() -> None:
@@ -458,3 +458,105 @@ def test_an_index_past_rewritten_columns_leaves_their_fragments_out(world: World
     assert after.file.transaction is not None
     assert isinstance(after.file.transaction.operation, CreateIndex)
     assert set(after.file.transaction.operation.new_indices[0].coverage or ()) == {1}
+
+
+# ---- what is no longer there
+
+
+def _drop(world: World) -> None:
+    for path in files(world, ""):
+        world.store.delete(path)
+
+
+def test_a_hint_too_low_does_not_lead_below_the_latest_version(world: World) -> None:
+    tagged = create(world, fragment())
+    for name in "bcd":
+        do(world, open_snapshot(world), append(name))
+    world.store.delete(manifest_path(2))
+    world.store.delete(manifest_path(3))
+    local = replace(world, store=FaultyStore(world.store))  # a store that keeps a hint
+    local.store.put(HINT_PATH, encode_hint(1))
+    with pytest.raises(CommitConflict, match="version 2 was removed before we saw it"):
+        do(local, tagged, append("z"))
+    assert numbers(world) == [1, 4]
+
+
+@pytest.mark.parametrize("versions", [1, 2, 3])
+def test_a_table_dropped_and_created_again_is_another_table(world: World, versions: int) -> None:
+    create(world, fragment("old"))
+    stale = do(world, open_snapshot(world), append("older")).snapshot
+    _drop(world)
+    create(world, fragment("new"))
+    for number in range(1, versions):
+        do(world, open_snapshot(world), append(f"new-{number}"))
+    with pytest.raises(VersionNotFound, match="replaced"):
+        do(world, stale, append("late"))
+    assert numbers(world) == list(range(1, versions + 1))
+    assert len(files(world, "_transactions")) == versions
+
+
+@pytest.mark.parametrize("then_create", [False, True])
+def test_a_table_dropped_just_before_the_manifest_is_put(world: World, then_create: bool) -> None:
+    """The name of the next version is free again; what was put there is taken back."""
+    base = create(world, fragment("old"))
+
+    def replaced(call: Call) -> None:
+        _drop(world)
+        if then_create:
+            create(world, fragment("new"))
+
+    late = replace(world, store=FaultyStore(world.store, on_call(Pause(replaced), method="put_if_absent", nth=0)))
+    with pytest.raises(VersionNotFound, match="nothing of this commit is there"):
+        do(late, base, append("late"))
+    assert numbers(world) == ([1] if then_create else [])
+    assert len(files(world, "_transactions")) == then_create
+
+
+def test_a_table_dropped_after_the_commit_keeps_the_versions_of_the_next_one(world: World) -> None:
+    """The version that we published went with the table; the same number of the new table is not ours to remove."""
+    base = create(world, fragment("old"))
+
+    def replaced(call: Call) -> None:
+        _drop(world)
+        do(world, create(world, fragment("new")), append("newer"))
+
+    path = f"_transactions/{base.manifest.transaction_file}"
+    late = replace(world, store=FaultyStore(world.store, on_call(Pause(replaced), method="head", path=path, nth=1)))
+    with pytest.raises(VersionNotFound, match="replaced"):
+        do(late, base, append("late"))
+    assert numbers(world) == [1, 2]
+
+
+def test_a_commit_onto_what_others_built_on_is_unknown(world: World) -> None:
+    """Below ours the version is gone, and above it there is another one: nobody can tell how that came about."""
+    base = create(world, fragment("old"))
+
+    def confused(call: Call) -> None:
+        do(world, open_snapshot(world), append("above"))
+        world.store.delete(manifest_path(1))
+        world.store.delete(path)
+
+    path = f"_transactions/{base.manifest.transaction_file}"
+    late = replace(world, store=FaultyStore(world.store, on_call(Pause(confused), method="head", path=path, nth=1)))
+    with pytest.raises(CommitUnknown, match="others have committed since"):
+        do(late, base, append("late"))
+    assert numbers(world) == [2, 3]
+
+
+def test_a_version_without_a_transaction_file_is_compared_itself(world: World) -> None:
+    base = create(world, fragment())
+    for path in files(world, "_transactions"):
+        world.store.delete(path)
+    assert do(world, base, append()).snapshot.version == 2
+    world.store.delete(manifest_path(2))
+    world.store.put(manifest_path(1), b"junk")
+    with pytest.raises(VersionNotFound, match="replaced"):
+        do(world, base, append())
+
+
+def test_a_store_that_does_not_answer_after_the_commit_does_not_undo_it(world: World) -> None:
+    base = create(world, fragment())
+    path = f"_transactions/{base.manifest.transaction_file}"
+    silent = replace(world, store=FaultyStore(world.store, on_call(FailBefore(), method="head", path=path, nth=1)))
+    assert do(silent, base, append()).snapshot.version == 2
+    assert numbers(world) == [1, 2]
