@@ -42,18 +42,22 @@ class ChangeVerbs:
         *,
         conflict_retries: int = 10,
         retry_timeout: timedelta = _RETRY_TIMEOUT,
+        isolation: str = "snapshot",
     ) -> dict[str, int]:
         """Delete the rows that match; this dataset moves to the new version.
 
         Other writers don't matter, unless one of them moved or changed a row that matches: then it is looked for again
-        on the newest version, ``conflict_retries`` times at most and not longer than ``retry_timeout``.
+        on the newest version, ``conflict_retries`` times at most and not longer than ``retry_timeout``. Rows that
+        others insert meanwhile stay; with ``isolation="serializable"`` it runs again whenever rows came or changed.
 
         >>> import tablewright as tw
         >>> ds = tw.write_dataset({"id": [1, 2, 3]}, "memory://delete-example")
         >>> ds.delete("id > 1"), ds.count_rows()
         ({'num_deleted_rows': 2}, 1)
         """
-        return self.prepare_delete(predicate, conflict_retries=conflict_retries, retry_timeout=retry_timeout).execute()
+        return self.prepare_delete(
+            predicate, conflict_retries=conflict_retries, retry_timeout=retry_timeout, isolation=isolation
+        ).execute()
 
     def prepare_delete(
         self,
@@ -61,6 +65,7 @@ class ChangeVerbs:
         *,
         conflict_retries: int = 10,
         retry_timeout: timedelta = _RETRY_TIMEOUT,
+        isolation: str = "snapshot",
     ) -> PreparedDelete:
         """A delete to be run: ``execute``, ``execute_uncommitted``, ``explain_plan``, ``analyze_plan``.
 
@@ -69,7 +74,7 @@ class ChangeVerbs:
         >>> print(ds.prepare_delete("id > 1").explain_plan().splitlines()[0])
         Delete: write deletion files, predicate=id > 1
         """
-        return PreparedDelete(self._itself, predicate, retry_options(conflict_retries, retry_timeout))
+        return PreparedDelete(self._itself, predicate, retry_options(conflict_retries, retry_timeout), isolation)
 
     def update(
         self,
@@ -80,12 +85,14 @@ class ChangeVerbs:
         data_storage_version: str | None = None,
         *,
         write_mode: str = "auto",
+        isolation: str = "snapshot",
     ) -> dict[str, int]:
         """Give columns new values, by SQL expressions, in the rows that match (without ``where``: in all).
 
         A fragment is written in the way that costs fewer bytes: its matching rows move to a new fragment
         (``"rewrite_rows"``), or the columns that change are written anew in place (``"rewrite_columns"``);
-        ``write_mode`` insists on one of them. This dataset moves to the new version.
+        ``write_mode`` insists on one of them. This dataset moves to the new version. ``isolation``: see
+        :meth:`delete`.
 
         >>> import tablewright as tw
         >>> ds = tw.write_dataset({"id": [1, 2, 3], "n": [0, 0, 0]}, "memory://update-example")
@@ -101,6 +108,7 @@ class ChangeVerbs:
             retry_timeout=retry_timeout,
             data_storage_version=data_storage_version,
             write_mode=write_mode,
+            isolation=isolation,
         ).execute()
 
     def prepare_update(
@@ -112,6 +120,7 @@ class ChangeVerbs:
         retry_timeout: timedelta = _RETRY_TIMEOUT,
         data_storage_version: str | None = None,
         write_mode: str = "auto",
+        isolation: str = "snapshot",
     ) -> PreparedUpdate:
         """An update to be run: ``execute``, ``execute_uncommitted``, ``explain_plan``, ``analyze_plan``.
 
@@ -121,7 +130,8 @@ class ChangeVerbs:
         fragment 0: matched_rows=2, bytes_rows=32, bytes_columns=24 -> rewrite_columns
         """
         options = UpdateOptions(write_mode=write_mode, data_storage_version=data_storage_version)
-        return PreparedUpdate(self._itself, updates, where, retry_options(conflict_retries, retry_timeout), options)
+        retries = retry_options(conflict_retries, retry_timeout)
+        return PreparedUpdate(self._itself, updates, where, retries, options, isolation)
 
     def merge_insert(
         self, on: str | Iterable[str] | None = None, *, dedupe: str | None = None, schema_evolution: bool = False

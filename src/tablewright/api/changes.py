@@ -45,6 +45,7 @@ from tablewright.storage.base import Location
 from tablewright.storage.requests import requests_made
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.commit import commit
+from tablewright.transaction.isolation import Unchanged, check_isolation
 from tablewright.transaction.retry import RetryOptions, with_retries
 from tablewright.world import World
 
@@ -151,8 +152,13 @@ class _Counted(Generic[T, R]):
 class PreparedChange(ABC, Generic[P]):
     """A change that is planned on the dataset's version, and run when asked. Executing moves the dataset."""
 
-    def __init__(self, dataset: LanceDataset, retries: RetryOptions, stays_here: str | None) -> None:
+    _name = "Update"
+
+    def __init__(
+        self, dataset: LanceDataset, retries: RetryOptions, stays_here: str | None, isolation: str = "snapshot"
+    ) -> None:
         self._dataset, self._retries, self._stays_here = dataset, retries, stays_here
+        self._is_serializable = check_isolation(isolation) == "serializable"
         self._snapshot = dataset._snapshot
         self._plan = self._planned(dataset._snapshot, dataset._world.clock.now_ns())
 
@@ -181,8 +187,11 @@ class PreparedChange(ABC, Generic[P]):
         snapshot = self._dataset._snapshot
         made, affected, _ = self._attempt(snapshot, self._plan_for(snapshot), Report())
         transaction = from_transaction(made)
-        transaction.affected_rows = affected
+        transaction.affected_rows, transaction.recheck = affected, self._recheck(snapshot)
         return transaction, self._result(len(affected))
+
+    def _recheck(self, snapshot: Snapshot) -> Unchanged | None:
+        return Unchanged.since(snapshot, self._name) if self._is_serializable else None
 
     def explain_plan(self, verbose: bool = False) -> str:
         """What it will do, and where. Nothing is written."""
@@ -210,7 +219,8 @@ class PreparedChange(ABC, Generic[P]):
             transaction, affected, leftovers = self._attempt(snapshot, self._plan_for(snapshot, now_ns), report)
             try:
                 with report.stage("Commit"):
-                    committed = commit(world, transaction, base=snapshot, affected=affected)
+                    recheck = self._recheck(snapshot)
+                    committed = commit(world, transaction, base=snapshot, affected=affected, recheck=recheck)
             except CommitUnknown:
                 raise  # it may be visible: its files have to stay
             except Exception:
@@ -240,9 +250,13 @@ class PreparedDelete(PreparedChange[DeletePlan]):
     {'num_deleted_rows': 2}
     """
 
-    def __init__(self, dataset: LanceDataset, predicate: Filter, retries: RetryOptions) -> None:
+    _name = "Delete"
+
+    def __init__(
+        self, dataset: LanceDataset, predicate: Filter, retries: RetryOptions, isolation: str = "snapshot"
+    ) -> None:
         self._predicate = check_filter(predicate, "predicate")
-        super().__init__(dataset, retries, _bound_here(predicate))
+        super().__init__(dataset, retries, _bound_here(predicate), isolation)
 
     def _planned(self, snapshot: Snapshot, now_ns: int) -> DeletePlan:
         return plan_delete(snapshot, self._predicate, now_ns)
@@ -285,10 +299,11 @@ class PreparedUpdate(PreparedChange[UpdatePlan]):
         where: Filter | None,
         retries: RetryOptions,
         options: UpdateOptions,
+        isolation: str = "snapshot",
     ) -> None:
         self._updates, self._options = dict(updates) if isinstance(updates, Mapping) else updates, options
         self._where = None if where is None else check_filter(where, "where")
-        super().__init__(dataset, retries, _bound_here(where))
+        super().__init__(dataset, retries, _bound_here(where), isolation)
 
     def _planned(self, snapshot: Snapshot, now_ns: int) -> UpdatePlan:
         return plan_update(snapshot, self._updates, self._where, self._options, now_ns)

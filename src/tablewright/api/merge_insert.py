@@ -24,6 +24,7 @@ from tablewright.operations.merge_insert.key_columns import find_key
 from tablewright.operations.merge_insert.plan import plan_merge
 from tablewright.operations.merge_insert.strategy import choose_strategy, scan_bytes
 from tablewright.operations.write import WriteSettings
+from tablewright.transaction.isolation import check_isolation
 
 if TYPE_CHECKING:
     from tablewright.api.dataset import LanceDataset
@@ -52,7 +53,7 @@ class MergeInsertBuilder:
         self._dataset = dataset
         self._clauses: dict[str, Any] = {}
         self._conflict_retries, self._retry_timeout = 10, timedelta(seconds=30)
-        self._schema_evolution = False
+        self._schema_evolution, self._isolation = False, "snapshot"
         self.dedupe(dedupe).schema_evolution(schema_evolution)
 
     # ------------------------------------------------------------------------------------------------------- clauses
@@ -93,6 +94,14 @@ class MergeInsertBuilder:
         """For how long it runs again when other writers come first."""
         retry_options(0, timeout)
         self._retry_timeout = timeout
+        return self
+
+    def isolation(self, level: str) -> MergeInsertBuilder:
+        """``"snapshot"`` or ``"serializable"``: then it runs again on every newer version of the rows.
+
+        By default it runs again only if rows with its keys came, changed or went.
+        """
+        self._isolation = check_isolation(level)
         return self
 
     def use_index(self, use_index: bool) -> MergeInsertBuilder:
@@ -151,7 +160,7 @@ class MergeInsertBuilder:
                     "add_columns first, or execute."
                 )
         transaction = from_transaction(merged.transaction)
-        transaction.affected_rows, transaction.recheck = merged.affected, merged.recheck
+        transaction.affected_rows, transaction.recheck = merged.affected, job.recheck(merged.base, merged.recheck)
         return transaction, merge_counts(merged, report.attempts)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
@@ -187,7 +196,9 @@ class MergeInsertBuilder:
         clauses = Clauses(**self._clauses)
         given = incoming(data, schema, self._dataset.schema)
         evolves = self._schema_evolution
-        return MergeJob(self._dataset, self._on, clauses, given, report, schema_evolution=evolves)
+        return MergeJob(
+            self._dataset, self._on, clauses, given, report, schema_evolution=evolves, isolation=self._isolation
+        )
 
 
 def _additions(added: Sequence[pa.Field]) -> list[str]:

@@ -50,6 +50,7 @@ from tablewright.operations.merge_insert.write import WriteResult, WriteTask, ru
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.commit import Committed, commit
+from tablewright.transaction.isolation import Both, Unchanged
 from tablewright.transaction.retry import RetryOptions, with_retries
 
 if TYPE_CHECKING:
@@ -97,7 +98,9 @@ class MergeJob:
         report: Report,
         *,
         schema_evolution: bool = False,
+        isolation: str = "snapshot",
     ) -> None:
+        self._is_serializable = isolation == "serializable"
         self._dataset, self._on, self._clauses, self._evolves = dataset, on, clauses, schema_evolution
         self._world, self._spark = dataset._world, dataset._spark if incoming.spark is None else incoming.spark
         self._report = report
@@ -122,7 +125,8 @@ class MergeJob:
             self._memory.uses(merged.paths)  # from here on, until it is known to have failed
             try:
                 with self._report.stage("Commit"):
-                    past_others = _STRICT_ATTEMPTS <= number < retries.conflict_retries
+                    patient = _STRICT_ATTEMPTS <= number < retries.conflict_retries
+                    past_others = patient and not self._is_serializable
                     committed = self._commit(merged, past_others=past_others)
             except CommitConflict:
                 self._memory.keep_writes(merged.tasks, merged.results)
@@ -145,7 +149,12 @@ class MergeJob:
         if len(merged.added):
             base = self._with_columns(merged, past_others=past_others)
             transaction, recheck = replace(transaction, read_version=base.version), replace(recheck, base=base)
-        return commit(self._world, transaction, base=base, affected=merged.affected, recheck=recheck)
+        looks = self.recheck(base, recheck)
+        return commit(self._world, transaction, base=base, affected=merged.affected, recheck=looks)
+
+    def recheck(self, base: Snapshot, recheck: Recheck) -> Recheck | Both:
+        """What is asked before the merge is put on a newer version than ``base``."""
+        return Both(Unchanged.since(base, "Update"), recheck) if self._is_serializable else recheck
 
     def _with_columns(self, merged: Merged, *, past_others: bool) -> Snapshot:
         """The version after ours, with the columns that the merge was planned with."""

@@ -35,11 +35,14 @@ from tablewright.operations.write import (
     WriteSettings,
     WriteTask,
     finish_write,
+    plan_again,
     plan_write,
+    run_again,
     run_write,
 )
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.transaction.commit import CommitOptions, commit
+from tablewright.transaction.retry import with_retries
 from tablewright.world import World
 
 if TYPE_CHECKING:
@@ -228,7 +231,10 @@ def _duration(seconds: int) -> str:
 
 
 class _Write:
-    """One write under way: plan, run, commit; and once more as an append if another writer created the table first."""
+    """One write under way: plan, run, commit.
+
+    It is planned again where another writer created the table first, or changed columns of an append.
+    """
 
     def __init__(self, world: World, settings: WriteSettings, properties: dict[str, str], lock: Any) -> None:
         self.world, self.settings, self.properties = world, settings, properties
@@ -237,20 +243,15 @@ class _Write:
 
     def run(self, base: Snapshot | None, incoming: pa.Schema, run: Runner) -> Snapshot:
         snapshot = base if base is not None and self.settings.mode == "append" else self._latest()
-        plan = plan_write(snapshot, self.world.store.location.uri, incoming, self.settings)
-        fragments = tuple(run(plan))
+        self.plan = plan_write(snapshot, self.world.store.location.uri, incoming, self.settings)
+        self.fragments = tuple(run(self.plan))
         try:
-            try:
-                return self._commit(plan, fragments, snapshot)
-            except TableExists:
-                if self.settings.mode == "create":
-                    raise
-            return self._commit_on_theirs(plan, fragments, incoming)
+            return self._commit_onto(snapshot, incoming)
         except CommitUnknown:
             raise  # it may be visible: its files have to stay
         except Exception:
             if not self.committed:  # a lock that fails when it is left fails after the commit
-                discard_fragments(self.world, fragments)
+                discard_fragments(self.world, self.fragments)
             raise
 
     def _latest(self) -> Snapshot | None:
@@ -259,25 +260,50 @@ class _Write:
         except TableNotFound:
             return None
 
-    def _commit(self, plan: WritePlan, fragments: tuple[Fragment, ...], snapshot: Snapshot | None) -> Snapshot:
-        transaction = finish_write(plan, fragments, self.world.ids.uuid(), self.properties)
+    def _commit_onto(self, snapshot: Snapshot | None, incoming: pa.Schema) -> Snapshot:
+        def attempt(number: int) -> Snapshot:
+            if number == 0:
+                return self._commit(snapshot)
+            newest = open_snapshot(self.world)
+            self._write_again(newest)
+            return self._commit(newest)
+
+        try:
+            return with_retries(self.world, attempt) if self.settings.mode == "append" else self._commit(snapshot)
+        except TableExists:
+            if self.settings.mode == "create":
+                raise
+        return self._commit_on_theirs(incoming)
+
+    def _commit(self, snapshot: Snapshot | None) -> Snapshot:
+        transaction = finish_write(self.plan, self.fragments, self.world.ids.uuid(), self.properties)
         options = CommitOptions(
             v2_manifest_names=self.settings.enable_v2_manifest_paths, creation=self.settings.creation
         )
-        with self.lock(plan.read_version + 1):
+        with self.lock(self.plan.read_version + 1):
             made = commit(self.world, transaction, base=snapshot, options=options).snapshot
             self.committed = True
             return made
 
-    def _commit_on_theirs(self, plan: WritePlan, fragments: tuple[Fragment, ...], incoming: pa.Schema) -> Snapshot:
+    def _write_again(self, newest: Snapshot) -> None:
+        """Plan on the newest version, and write the rows again if they belong into other columns there."""
+        plan = plan_again(self.plan, newest, self.settings)
+        if plan.columns.fields != self.plan.columns.fields or plan.options != self.plan.options:
+            written = run_again(plan, self.plan, self.fragments, self.world)
+            discard_fragments(self.world, self.fragments)
+            self.fragments = written
+        self.plan = plan
+
+    def _commit_on_theirs(self, incoming: pa.Schema) -> Snapshot:
         """Another writer created the table while we wrote: our files join it if they carry the same field ids."""
         snapshot = open_snapshot(self.world)
-        again = plan_write(snapshot, plan.uri, incoming, self.settings)
-        if again.columns.fields != plan.columns.fields or again.options != plan.options:
+        again = plan_write(snapshot, self.plan.uri, incoming, self.settings)
+        if again.columns.fields != self.plan.columns.fields or again.options != self.plan.options:
             raise CommitConflict(
                 "Append", "Overwrite", snapshot.version, reason="the table was created with other columns"
             )
-        return self._commit(replace(again, options=plan.options), fragments, snapshot)
+        self.plan = replace(again, options=self.plan.options)
+        return self._commit(snapshot)
 
 
 class _Progress:

@@ -4,6 +4,10 @@
    table's schema (every difference is listed); it may leave out nullable columns, which then read as null.
 2. *run*: batches become data files under names nobody else uses, here or on Spark workers.
 3. *finish* (pure): one Append or Overwrite transaction.
+
+Where another writer cast a column of an append meanwhile, the rows are read back from the files that the append wrote,
+cast the same way, and written again onto the newest schema (:func:`plan_again`, :func:`run_again`). A column that was
+replaced by one of another kind is a :class:`~tablewright.errors.SchemaMismatch`.
 """
 
 from __future__ import annotations
@@ -13,20 +17,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.types as at
 
 from tablewright.checks import whole_number
+from tablewright.data.read import read_fragment
 from tablewright.data.write import WriteOptions, WriteProgress, write_fragments
 from tablewright.errors import InvalidRequest, SchemaMismatch, TableExists
+from tablewright.expressions.casts import castable
 from tablewright.format.flags import check_writable
 from tablewright.format.fragment import Fragment
 from tablewright.format.schema import Schema, check_file_version, schema_differences
 from tablewright.format.transaction import Append, Overwrite, Transaction
+from tablewright.operations.columns.cast import recast
+from tablewright.operations.scan_context import TaskContext
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage import Location, open_store
 from tablewright.transaction.apply import Creation
 from tablewright.world import World
 
-__all__ = ["MODES", "WritePlan", "WriteSettings", "WriteTask", "finish_write", "plan_write", "run_write"]
+__all__ = [
+    "MODES",
+    "WritePlan",
+    "WriteSettings",
+    "WriteTask",
+    "finish_write",
+    "plan_again",
+    "plan_write",
+    "run_again",
+    "run_write",
+]
 
 MODES = ("create", "append", "overwrite")
 
@@ -152,6 +171,53 @@ def _no_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if batch.num_rows:
             raise InvalidRequest(f"{batch.num_rows} rows without columns can't be stored: the data has no columns.")
         yield batch
+
+
+def plan_again(plan: WritePlan, newest: Snapshot, settings: WriteSettings) -> WritePlan:
+    """The append onto a newer version: columns that were cast meanwhile are cast."""
+    theirs = newest.schema.to_arrow()
+    fields = [
+        _cast_field(field, theirs.field(field.name)) if field.name in theirs.names else field
+        for field in plan.columns.to_arrow()
+    ]
+    return plan_write(newest, plan.uri, pa.schema(fields), settings)
+
+
+def _cast_field(ours: pa.Field, theirs: pa.Field) -> pa.Field:
+    """Our column in their type, where a cast leads from one to the other; members of structs by their names."""
+    if at.is_struct(ours.type) and at.is_struct(theirs.type):
+        known = {member.name: member for member in theirs.type}
+        members = [_cast_field(member, known[member.name]) if member.name in known else member for member in ours.type]
+        return theirs.with_type(pa.struct(members))
+    return theirs if castable(ours.type, theirs.type) else ours
+
+
+def run_again(plan: WritePlan, before: WritePlan, fragments: Sequence[Fragment], world: World) -> tuple[Fragment, ...]:
+    """Write the rows of uncommitted ``fragments``, which ``before`` made, as ``plan`` says."""
+    by_name = {field.name: field.type for field in plan.columns.to_arrow()}
+    context = TaskContext(world)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for fragment in fragments:
+            for batch in read_fragment(context, fragment, before.columns, before.columns):
+                names = batch.schema.names
+                arrays = [_recast(array, by_name[name], name) for array, name in zip(batch.columns, names, strict=True)]
+                yield pa.RecordBatch.from_arrays(arrays, names)
+
+    return run_write(plan, batches(), world)
+
+
+def _recast(array: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
+    """Structs are cast member by member in their own order; writing puts the members in the table's."""
+    if not at.is_struct(kind) or not at.is_struct(array.type):
+        return recast(array, kind, name)
+    known = {member.name: member for member in kind}
+    members = [
+        _recast(array.field(index), known[member.name].type, f"{name}.{member.name}")
+        for index, member in enumerate(array.type)
+    ]
+    fields = [member.with_type(value.type) for member, value in zip(array.type, members, strict=True)]
+    return pa.StructArray.from_arrays(members, fields=fields, mask=array.is_null() if array.null_count else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ by what the fragments have become. What it can't move is a :class:`~tablewright.
 pass. Rules about rows say beside their text what comes of it in each :class:`Situation`; :func:`expected` looks it up.
 A kind of operation that has no row or no column (one we don't know) is always a conflict.
 
-Deliberate differences from pylance 14: an index created over a concurrent drop of its column is retried
+Deliberate differences from pylance 14: an index created over a concurrent drop or cast of its column is retried
 (rule ``k``); pylance lets it through and leaves a dangling index. Row-level rebase needs affected rows;
 transactions that carry none behave as in pylance. With them, a row deleted twice is no conflict (rule ``a``), and
 columns rewritten in place pass changes of other rows and of other columns (rules ``t`` to ``v``); pylance retries.
@@ -126,7 +126,7 @@ Append            . . . . . . . R . R . . . . I I . . . I
 Delete            . a s t . b w w . . b . . . I I . . . I
 UpdateRows        m s n t . b R R . R b . . . I I . . . R
 UpdateColumns     . u u v . b x x d R v . . . I I . . . R
-CreateIndex       . . . . e f . . k k g . . . I I . . . R
+CreateIndex       . . . . e f k k k k g . . . I I . . . R
 Rewrite           . b b b f b R R . . b . . . I I . . . R
 MergeKeep         R y R R . R R R I I R . R R I I . . . I
 MergeNull         R y R R . R R R I I R . R R I I . . . I
@@ -298,9 +298,9 @@ def _overwritten_config(ours: Operation, theirs: Operation, has_affected_rows: b
 
 
 def _dropped_indexed_field(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
-    assert isinstance(ours, CreateIndex) and isinstance(theirs, Project)
+    assert isinstance(ours, CreateIndex) and isinstance(theirs, Merge | Project)
     gone = [index.name for index in ours.new_indices if dropped_fields(index.fields, theirs.schema)]
-    return Verdict(Outcome.RETRY, (), f"the column of index {gone} was dropped") if gone else _FINE
+    return Verdict(Outcome.RETRY, (), f"the column of index {gone} was dropped or cast") if gone else _FINE
 
 
 def _same_base(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
@@ -356,7 +356,7 @@ RULES: dict[str, Rule] = {
     "h": Rule("retry if both replace the same column of one fragment", _same_column_file),
     "i": Rule("incompatible if both change one key", _same_config_keys),
     "j": Rule("incompatible if the overwrite sets a key that they changed", _overwritten_config),
-    "k": Rule("retry if they dropped the indexed column", _dropped_indexed_field),
+    "k": Rule("retry if they dropped or cast the indexed column", _dropped_indexed_field),
     "l": Rule("incompatible if both add one base path", _same_base),
     "m": Rule("retry if ours inserted keys that their new rows may hold", _keys_may_exist, _rows(_F, _F)),
     "n": Rule("as m, then as s", _updated_both, _rows(_R, _B)),

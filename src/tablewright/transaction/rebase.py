@@ -11,25 +11,30 @@ The commit loop loads the deletion vectors for this and writes the united ones.
 
 *Merge* (new columns) past deletions: the new files join the newest state of every fragment.
 
+*New rows* (Append, Update) keep the field ids that they were written with. Where a column's name belongs to another
+field now (it was cast, or dropped or renamed and added again), they would be null under that name:
+:func:`replaced_columns` tells, and the operation runs again.
+
 *An index past rewritten columns*: fragments whose indexed column was rewritten meanwhile leave its coverage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pyroaring import FrozenBitMap
 
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DataFile, DeletionFile, Fragment, FragmentList
+from tablewright.format.schema import Schema
 from tablewright.format.transaction import CreateIndex, Delete, Merge, Operation, Update
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.coverage import without_rewritten_columns
 from tablewright.transaction.drift import Drift, Meanwhile, drifts
 from tablewright.transaction.touched import changed_fragments
 
-__all__ = ["Moved", "Vectors", "clash", "merged_onto", "moved_onto", "past", "with_moved"]
+__all__ = ["Moved", "Vectors", "clash", "merged_onto", "moved_onto", "past", "replaced_columns", "with_moved"]
 
 _OFFSETS_SHOWN = 5
 
@@ -41,6 +46,17 @@ def past(operation: Operation, theirs: Operation) -> Operation:
         covered = without_rewritten_columns(operation.new_indices, theirs.fields_modified, fragments)
         return replace(operation, new_indices=covered)
     return operation
+
+
+def replaced_columns(fragments: Iterable[Fragment], base: Schema, newest: Schema) -> list[str]:
+    """Paths of ``base`` that new fragments have values for, and that lead to another field in ``newest``."""
+    if base.fields == newest.fields:
+        return []
+    held = {id for fragment in fragments for file in fragment.files for id in file.live_fields if base.has(id)}
+    above = {parent for id in held for parent in base.ancestors(id)}
+    now = {newest.path(field.id): field.id for field in newest.fields}
+    paths = {base.path(id): id for id in held | above}
+    return sorted(path for path, id in paths.items() if now.get(path, id) != id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from tablewright.errors import CommitConflict, InvalidRequest, TablewrightError
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment
 from tablewright.format.naming import deletion_path
-from tablewright.format.transaction import Delete, Merge, Operation, Transaction, Update
+from tablewright.format.transaction import Append, Delete, Merge, Operation, Transaction, Update
 from tablewright.snapshot.files import write_deletion_vector
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.base import Store
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.drift import Drift, Meanwhile, drifts
-from tablewright.transaction.rebase import Moved, Vectors, clash, merged_onto, moved_onto, with_moved
+from tablewright.transaction.rebase import Moved, Vectors, clash, merged_onto, moved_onto, replaced_columns, with_moved
 from tablewright.transaction.row_id_switch import enable_row_ids, enables_row_ids
 from tablewright.transaction.touched import changed_fragments, updated_by_id
 from tablewright.world import World
@@ -57,6 +57,7 @@ class Rebaser:
 
     def onto(self, newest: Snapshot) -> Transaction | None:
         """What was asked for, as it has to be after all that came in between; ``None`` if it stays as it is."""
+        self._check_columns(newest)
         match self._asked.operation:
             case Delete() | Update() as operation:
                 known = frozenset(node.id for node in self._base.schema.fields)
@@ -71,6 +72,16 @@ class Rebaser:
                 return None if merged == operation else self._as_of(newest, merged)
             case _:
                 return None
+
+    def _check_columns(self, newest: Snapshot) -> None:
+        """New rows whose columns are other fields by now have to be written again."""
+        match self._asked.operation:
+            case Append(fragments=added) | Update(new_fragments=added):
+                replaced = replaced_columns(added, self._base.schema, newest.schema)
+                if replaced:
+                    raise self._conflict(f"columns {replaced} were cast, or replaced under their names, meanwhile")
+            case _:
+                return
 
     def needless(self, made: Snapshot) -> list[str]:
         """Deletion files that were written for this transaction, and that the version it made does not use."""
