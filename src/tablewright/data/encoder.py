@@ -23,7 +23,8 @@ from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
 from tablewright.data.codec_errors import reading, writing
 from tablewright.data.footer import check_footer
 from tablewright.data.spool import Spool, fetch
-from tablewright.errors import CorruptTable, InternalError
+from tablewright.errors import CorruptTable, InternalError, UnsupportedFeature
+from tablewright.format.file_descriptor import blob_v2_columns
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import Location, ObjectNotFound, Store
 from tablewright.storage.requests import count_request
@@ -94,7 +95,25 @@ class DataFileReader:
         if "://" not in location.uri:
             check_footer(location.uri, self.where)
         wanted = None if columns is None else list(columns)
-        self._reader = _open(location, self.where, wanted, alone=self._spool is not None)
+        alone = self._spool is not None
+        try:
+            self._reader = _open(location, self.where, wanted, alone=alone)
+        except (KeyError, CorruptTable):
+            if wanted is None:
+                raise
+            self._reader = _open(location, self.where, None, alone=alone)
+            self._refuse_blobs()
+            raise
+        self._refuse_blobs()
+
+    def _refuse_blobs(self) -> None:
+        """The codec gives values of other columns for a file with a blob column of the second kind."""
+        blobs = blob_v2_columns(self.descriptor, self.where)
+        if blobs:
+            raise UnsupportedFeature(
+                f"The data file {self.where} has the blob column {', '.join(f'`{name}`' for name in blobs)} "
+                "(lance.blob.v2), and this release can't read files with such columns. Read the table with pylance."
+            )
 
     @cached_property
     def _metadata(self) -> Any:

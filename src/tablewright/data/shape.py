@@ -12,7 +12,8 @@ import pyarrow as pa
 from tablewright.data.encoder import DataFileReader
 from tablewright.data.layout import FileLayout, FileMap, map_file, paths_of
 from tablewright.data.sizes import PIECE_ROWS_MAX, RowSizes
-from tablewright.format.field import is_packed
+from tablewright.errors import UnsupportedFeature
+from tablewright.format.field import is_blob_v2, is_packed
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.schema import Schema
 
@@ -30,6 +31,7 @@ class ReadShape:
 
     def __init__(self, table: Schema, wanted: Schema, rows_max: int = PIECE_ROWS_MAX) -> None:
         self.table, self.wanted = table, wanted
+        _refuse_blobs(wanted)
         self.schema: pa.Schema = wanted.to_arrow().remove_metadata()
         self.columns = [(column.id, field.type) for column, field in zip(wanted.top_level, self.schema, strict=True)]
         self.sizes = RowSizes(table, wanted, rows_max)
@@ -81,6 +83,15 @@ class ReadShape:
             members = [self.table.descendants(each) for each in known if is_packed(self.table.by_id(each))]
             found = self._supplied[file.fields] = frozenset(known).union(*members)
         return found
+
+
+def _refuse_blobs(wanted: Schema) -> None:
+    blobs = [f"`{wanted.path(field.id)}`" for field in wanted.fields if is_blob_v2(field)]
+    if blobs:
+        raise UnsupportedFeature(
+            f"Column {', '.join(blobs)} is a blob column (lance.blob.v2), which this release can't read. Read it with "
+            "pylance, or name the columns that you want."
+        )
 
 
 def _layout_of(reader: DataFileReader, version: str) -> FileLayout:

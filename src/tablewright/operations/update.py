@@ -18,6 +18,7 @@ from pyroaring import FrozenBitMap
 
 from tablewright.errors import InvalidRequest, UnsupportedFeature
 from tablewright.expressions.filters import Filter
+from tablewright.format.field import is_blob_v2
 from tablewright.format.flags import MIXED_FILE_VERSIONS, check_writable
 from tablewright.format.fragment import FragmentList
 from tablewright.format.manifest import Manifest
@@ -149,6 +150,12 @@ def new_file_version(manifest: Manifest, asked: str | None) -> str:
         raise UnsupportedFeature(
             f"data_storage_version={asked!r}: the table's files are of version {manifest.data_storage_version}, and "
             "this release does not begin to mix versions. Leave it out."
+        )
+    blobs = [f"`{manifest.schema.path(field.id)}`" for field in manifest.schema.fields if is_blob_v2(field)]
+    if blobs:
+        raise UnsupportedFeature(
+            f"Column {', '.join(blobs)} is a blob column (lance.blob.v2): this release does not change rows of tables "
+            "with such columns. Change them with pylance."
         )
     problems = check_file_version(manifest.schema, version)
     if problems:

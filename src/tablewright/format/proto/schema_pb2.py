@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%tablewright/format/proto/schema.proto\x12\x12tablewright.format\"\xc4\x05\n\x05\x46ield\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.tablewright.format.Field.Kind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\x05\x12\x11\n\tparent_id\x18\x04 \x01(\x05\x12\x14\n\x0clogical_type\x18\x05 \x01(\t\x12\x10\n\x08nullable\x18\x06 \x01(\x08\x12\x34\n\x08\x65ncoding\x18\x07 \x01(\x0e\x32\".tablewright.format.Field.Encoding\x12=\n\ndictionary\x18\x08 \x01(\x0b\x32).tablewright.format.Field.DictionaryPlace\x12\x16\n\x0e\x65xtension_name\x18\t \x01(\t\x12\x39\n\x08metadata\x18\n \x03(\x0b\x32\'.tablewright.format.Field.MetadataEntry\x12\x1e\n\x16unenforced_primary_key\x18\x0c \x01(\x08\x12\'\n\x1funenforced_primary_key_position\x18\r \x01(\r\x12!\n\x19unenforced_clustering_key\x18\x0e \x01(\x08\x12*\n\"unenforced_clustering_key_position\x18\x0f \x01(\r\x1a\x31\n\x0f\x44ictionaryPlace\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0e\n\x06length\x18\x02 \x01(\x03\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"*\n\x04Kind\x12\n\n\x06PARENT\x10\x00\x12\x0c\n\x08REPEATED\x10\x01\x12\x08\n\x04LEAF\x10\x02\"H\n\x08\x45ncoding\x12\x08\n\x04NONE\x10\x00\x12\t\n\x05PLAIN\x10\x01\x12\x0e\n\nVAR_BINARY\x10\x02\x12\x0e\n\nDICTIONARY\x10\x03\x12\x07\n\x03RLE\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%tablewright/format/proto/schema.proto\x12\x12tablewright.format\"\xc4\x05\n\x05\x46ield\x12,\n\x04kind\x18\x01 \x01(\x0e\x32\x1e.tablewright.format.Field.Kind\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\x05\x12\x11\n\tparent_id\x18\x04 \x01(\x05\x12\x14\n\x0clogical_type\x18\x05 \x01(\t\x12\x10\n\x08nullable\x18\x06 \x01(\x08\x12\x34\n\x08\x65ncoding\x18\x07 \x01(\x0e\x32\".tablewright.format.Field.Encoding\x12=\n\ndictionary\x18\x08 \x01(\x0b\x32).tablewright.format.Field.DictionaryPlace\x12\x16\n\x0e\x65xtension_name\x18\t \x01(\t\x12\x39\n\x08metadata\x18\n \x03(\x0b\x32\'.tablewright.format.Field.MetadataEntry\x12\x1e\n\x16unenforced_primary_key\x18\x0c \x01(\x08\x12\'\n\x1funenforced_primary_key_position\x18\r \x01(\r\x12!\n\x19unenforced_clustering_key\x18\x0e \x01(\x08\x12*\n\"unenforced_clustering_key_position\x18\x0f \x01(\r\x1a\x31\n\x0f\x44ictionaryPlace\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0e\n\x06length\x18\x02 \x01(\x03\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"*\n\x04Kind\x12\n\n\x06PARENT\x10\x00\x12\x0c\n\x08REPEATED\x10\x01\x12\x08\n\x04LEAF\x10\x02\"H\n\x08\x45ncoding\x12\x08\n\x04NONE\x10\x00\x12\t\n\x05PLAIN\x10\x01\x12\x0e\n\nVAR_BINARY\x10\x02\x12\x0e\n\nDICTIONARY\x10\x03\x12\x07\n\x03RLE\x10\x04\"\xa8\x01\n\nFileSchema\x12)\n\x06\x66ields\x18\x01 \x03(\x0b\x32\x19.tablewright.format.Field\x12>\n\x08metadata\x18\x05 \x03(\x0b\x32,.tablewright.format.FileSchema.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"P\n\x0e\x46ileDescriptor\x12.\n\x06schema\x18\x01 \x01(\x0b\x32\x1e.tablewright.format.FileSchema\x12\x0e\n\x06length\x18\x02 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,6 +33,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_FIELD_METADATAENTRY']._loaded_options = None
   _globals['_FIELD_METADATAENTRY']._serialized_options = b'8\001'
+  _globals['_FILESCHEMA_METADATAENTRY']._loaded_options = None
+  _globals['_FILESCHEMA_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_FIELD']._serialized_start=62
   _globals['_FIELD']._serialized_end=770
   _globals['_FIELD_DICTIONARYPLACE']._serialized_start=554
@@ -43,4 +45,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FIELD_KIND']._serialized_end=696
   _globals['_FIELD_ENCODING']._serialized_start=698
   _globals['_FIELD_ENCODING']._serialized_end=770
+  _globals['_FILESCHEMA']._serialized_start=773
+  _globals['_FILESCHEMA']._serialized_end=941
+  _globals['_FILESCHEMA_METADATAENTRY']._serialized_start=605
+  _globals['_FILESCHEMA_METADATAENTRY']._serialized_end=652
+  _globals['_FILEDESCRIPTOR']._serialized_start=943
+  _globals['_FILEDESCRIPTOR']._serialized_end=1023
 # @@protoc_insertion_point(module_scope)
