@@ -42,7 +42,6 @@ _HINTS = frozenset(
         "io_buffer_size",
         "use_scalar_index",
         "batch_size_bytes",
-        "blob_handling",
         "disable_scoring_autoprojection",
         "index_segments",
     ]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SqlQuery", "SqlQueryBuilder"]
 
+_HOW = ("batch_size", "blob_handling")
+
 
 class SqlQueryBuilder:
     """Choices before a query runs.
@@ -51,6 +53,11 @@ class SqlQueryBuilder:
     def batch_size(self, batch_size: int) -> SqlQueryBuilder:
         """Rows per batch that the query reads."""
         self._options["batch_size"] = batch_size
+        return self
+
+    def blob_handling(self, blob_handling: str) -> SqlQueryBuilder:
+        """How the query sees blob columns: their descriptions, or with ``"all_binary"`` their bytes."""
+        self._options["blob_handling"] = blob_handling
         return self
 
     def build(self) -> SqlQuery:
@@ -108,20 +115,21 @@ class _Queried(pads.Dataset):  # type: ignore[misc]
     def schema(self) -> pa.Schema:
         return self._dataset.scanner(**self._options).projected_schema
 
+    def _how(self) -> dict[str, Any]:
+        return {name: value for name, value in self._options.items() if name in _HOW}
+
     def scanner(self, **asked: Any) -> LanceScanner:
-        return self._dataset.scanner(**asked)
+        return self._dataset.scanner(**{**asked, **self._how()})
 
     def get_fragments(self, filter: Any = None) -> list[_Part]:
-        return [_Part(fragment, self._options.get("batch_size")) for fragment in self._dataset.get_fragments()]
+        return [_Part(fragment, self._how()) for fragment in self._dataset.get_fragments()]
 
 
 class _Part:
     """One fragment of a queried dataset."""
 
-    def __init__(self, fragment: LanceFragment, batch_size: int | None) -> None:
-        self._fragment, self._batch_size = fragment, batch_size
+    def __init__(self, fragment: LanceFragment, how: dict[str, Any]) -> None:
+        self._fragment, self._how = fragment, how
 
     def scanner(self, schema: pa.Schema | None = None, **asked: Any) -> LanceScanner:
-        if self._batch_size is not None:
-            asked["batch_size"] = self._batch_size
-        return self._fragment.scanner(**asked)
+        return self._fragment.scanner(**{**asked, **self._how})

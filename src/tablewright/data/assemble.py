@@ -3,6 +3,7 @@
 Most columns are handed through untouched: their type is the table's already. Otherwise the tree is walked:
 
 - a *leaf* is cast (JSON is decoded);
+- a *blob* becomes the form of it that is wanted (:mod:`.blob_values`);
 - a *struct* takes each member from the file that holds it, missing ones are null, and which rows are null comes from
   the first file that holds anything of the struct;
 - a *list* keeps its offsets, its items are walked.
@@ -13,11 +14,12 @@ No value is copied where only names, order or nullability differ.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.types as at
 
+from tablewright.data.blob_values import BlobValues
 from tablewright.data.jsonb import decode_json_array
 from tablewright.data.layout import FileMap
 from tablewright.errors import CorruptTable
@@ -33,6 +35,7 @@ class Source:
     array: pa.Array
     map: FileMap
     where: str
+    blobs: BlobValues | None = None
 
 
 def assemble(schema: Schema, field_id: int, kind: pa.DataType, sources: Sequence[Source], rows: int) -> pa.Array:
@@ -40,7 +43,9 @@ def assemble(schema: Schema, field_id: int, kind: pa.DataType, sources: Sequence
     if not sources:
         return null_array(rows, kind)
     first = sources[0]
-    if len(sources) == 1 and first.array.type == kind:
+    if first.blobs is not None and first.map.is_blob(field_id):
+        return first.blobs.values(first.array, kind)
+    if len(sources) == 1 and first.array.type == kind and (first.blobs is None or not at.is_nested(kind)):
         return first.array
     if at.is_struct(kind):
         return _struct(schema, field_id, kind, sources)
@@ -72,14 +77,13 @@ def _member(source: Source, child_id: int) -> Source | None:
     if child_id not in source.map.nodes:
         return None
     index = source.array.type.get_field_index(source.map.name_of(child_id))
-    return Source(source.array.field(index), source.map, source.where) if index >= 0 else None
+    return replace(source, array=source.array.field(index)) if index >= 0 else None
 
 
 def _list(schema: Schema, field_id: int, kind: pa.DataType, sources: Sequence[Source]) -> pa.Array:
     item = schema.children(field_id)[0]
-    arrays = [source.array for source in sources]
-    held = [Source(_items(array), source.map, source.where) for array, source in zip(arrays, sources, strict=True)]
-    array = arrays[0]
+    held = [replace(source, array=_items(source.array)) for source in sources]
+    array = sources[0].array
     items = assemble(schema, item.id, kind.value_type, held, len(held[0].array))
     offsets = array.offsets
     if len(array):

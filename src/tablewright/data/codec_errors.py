@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from tablewright.errors import AccessDenied, CorruptTable, InvalidRequest, StorageError
+from tablewright.errors import AccessDenied, CorruptTable, InvalidRequest, StorageError, UnsupportedFeature
 
 __all__ = ["reading", "writing"]
 
@@ -22,6 +22,7 @@ _WRAPPER = re.compile(r"^LanceError\(\w+\): ")
 _REFUSED = ("Permission denied", "os error 13", "AccessDenied", "403 Forbidden", "Forbidden", "Unauthorized")
 _STORAGE = ("Generic ", "timed out", "timeout", "connection", "Connection", "os error 5", "os error 28", "No space")
 _DATA = ("Invalid argument error", "Invalid user input", "Failed to encode", "Not supported")
+_NO_ITEMS = "DataBlockBuilder didn't see any data"
 _CODEC = (ValueError, OSError, RuntimeError, pa.ArrowException)
 
 
@@ -34,7 +35,7 @@ def reading(where: str) -> Iterator[None]:
         raise _read_error(where, _plain(error)) from error
     except BaseException as error:
         if _is_panic(error):
-            raise CorruptTable(where, (f"the data file can't be decoded: {_plain(error)}",)) from None
+            raise _read_error(where, _plain(error)) from None
         raise
 
 
@@ -63,6 +64,11 @@ def _read_error(where: str, text: str) -> Exception:
         return AccessDenied(f"No permission to read {where}: {text}. Check the credentials or the mode.")
     if _has(text, _STORAGE):
         return StorageError(f"Could not read {where}: {text}")
+    if _NO_ITEMS in text:
+        return UnsupportedFeature(
+            f"The codec can't read rows of {where} whose lists of blobs or packed structs are all empty or null. Read "
+            "more rows at once, or leave the column out."
+        )
     return CorruptTable(where, (f"the data file can't be decoded: {text}",))
 
 

@@ -21,6 +21,9 @@ class ReadContext(Protocol):
     def data_place(self, file: DataFile) -> tuple[Store, str]:
         """Store and path of a data file."""
 
+    def store_of(self, base_id: int | None) -> Store:
+        """The table's own store, or that of a base path."""
+
     def deletion_vector(self, fragment: Fragment) -> DeletionVector | None:
         """Which rows of a fragment are deleted; ``None`` for none."""
 

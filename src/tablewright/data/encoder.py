@@ -22,11 +22,13 @@ from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
 
 from tablewright.data.codec_errors import reading, writing
 from tablewright.data.footer import check_footer
+from tablewright.data.layout import FileLayout
 from tablewright.data.spool import Spool, fetch
-from tablewright.errors import CorruptTable, InternalError, UnsupportedFeature
-from tablewright.format.file_descriptor import blob_v2_columns
+from tablewright.data.view import View, view_of
+from tablewright.errors import CorruptTable, InternalError
+from tablewright.format.file_descriptor import repaired
 from tablewright.storage.address import join_uri
-from tablewright.storage.base import Location, ObjectNotFound, Store
+from tablewright.storage.base import Location, Store
 from tablewright.storage.requests import count_request
 
 __all__ = ["DataFileReader", "DataFileWriter"]
@@ -80,40 +82,63 @@ class DataFileReader:
     """One open data file and the columns wanted from it. One thread at a time.
 
     ``columns`` are dotted paths of names inside the file; ``None`` means all. An unknown one raises ``KeyError``.
+    Blobs of the second kind read as their descriptions, those of the first as their bytes, or as descriptions with
+    ``describe``. A file whose schema the codec misreads is read through a view (:mod:`.view`).
     """
 
-    def __init__(self, store: Store, path: str, columns: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, store: Store, path: str, columns: Sequence[str] | None = None, *, describe: bool = False
+    ) -> None:
         self.where = join_uri(store.location.uri, path)
+        self._wanted = None if columns is None else list(columns)
+        self._spool: Spool | None = None
+        self._view: View | None = None
+        self._is_fetched = False
         location = store.codec_location(path)
-        self._spool = None
         if location is None:
-            try:
+            self._view = view_of(store, path, describe=describe)
+            if self._view is None:
                 self._spool = fetch(store, path)
-            except ObjectNotFound:
-                raise CorruptTable(self.where, ("the data file is missing",)) from None
-            location = Location(self._spool.path)
-        if "://" not in location.uri:
-            check_footer(location.uri, self.where)
-        wanted = None if columns is None else list(columns)
-        alone = self._spool is not None
-        try:
-            self._reader = _open(location, self.where, wanted, alone=alone)
-        except (KeyError, CorruptTable):
-            if wanted is None:
-                raise
-            self._reader = _open(location, self.where, None, alone=alone)
-            self._refuse_blobs()
-            raise
-        self._refuse_blobs()
+                self._reader = self._open(Location(self._spool.path), alone=True)
+        else:
+            if "://" not in location.uri:
+                check_footer(location.uri, self.where)
+            try:
+                self._reader = self._open(location)
+            except (KeyError, CorruptTable):
+                if columns is None or not self._is_misread(_open(location, self.where, None), describe):
+                    raise
+                self._view = view_of(store, path, describe=describe)
+            else:
+                if self._is_misread(self._reader, describe):
+                    self._view = view_of(store, path, describe=describe)
+        if self._view is not None:
+            self._reader = self._open(Location(self._view.path), alone=True)
 
-    def _refuse_blobs(self) -> None:
-        """The codec gives values of other columns for a file with a blob column of the second kind."""
-        blobs = blob_v2_columns(self.descriptor, self.where)
-        if blobs:
-            raise UnsupportedFeature(
-                f"The data file {self.where} has the blob column {', '.join(f'`{name}`' for name in blobs)} "
-                "(lance.blob.v2), and this release can't read files with such columns. Read the table with pylance."
-            )
+    def _open(self, location: Location, *, alone: bool = False) -> Any:
+        return _open(location, self.where, self._wanted, alone=alone)
+
+    def _is_misread(self, reader: Any, describe: bool) -> bool:
+        """Whether the codec would give values of other columns, or bytes where descriptions are wanted."""
+        return repaired(_descriptor(reader, self.where), self.where, describe=describe) is not None
+
+    @cached_property
+    def _physical_columns(self) -> list[int]:
+        """The physical columns that are wanted."""
+        layout = FileLayout.of(self.schema, self.version)
+        if self._wanted is None:
+            return list(range(len(layout.columns)))
+        return layout.columns_at(self._wanted)
+
+    def _fetched(self) -> None:
+        """The view has the buffers of the wanted columns, and the reader was opened after they came.
+
+        The codec keeps the end of a file as it was when it was opened.
+        """
+        if self._view is not None and not self._is_fetched:
+            self._view.fetch(self._physical_columns)
+            self._reader = self._open(Location(self._view.path), alone=True)
+            self._is_fetched = True
 
     @cached_property
     def _metadata(self) -> Any:
@@ -129,8 +154,7 @@ class DataFileReader:
     @cached_property
     def descriptor(self) -> bytes:
         """The bytes that describe the file's schema and length: much cheaper than :attr:`schema`."""
-        with reading(self.where):
-            return bytes(self._reader.read_global_buffer(0))
+        return _descriptor(self._reader, self.where)
 
     @property
     def version(self) -> str:
@@ -158,6 +182,7 @@ class DataFileReader:
     def read(self, start: int, count: int, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """``count`` rows from ``start`` on; every batch but the last has ``rows_per_batch`` rows."""
         count_request()
+        self._fetched()
         with reading(self.where):
             results = self._reader.read_range(
                 start, count, batch_size=rows_per_batch, batch_readahead=_BATCHES_AHEAD
@@ -167,6 +192,7 @@ class DataFileReader:
     def take(self, offsets: npt.NDArray[np.int64], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """The rows at ``offsets``, which ascend strictly, in batches of ``rows_per_batch``."""
         count_request()
+        self._fetched()
         indices = offsets.astype(np.uint64).data  # a memoryview is what the codec reads fastest
         with reading(self.where):
             # The wrapper's own method looks at every pair of indices in Python.
@@ -182,7 +208,12 @@ class DataFileReader:
             yield batch
 
 
-def _open(location: Location, where: str, columns: list[str] | None, *, alone: bool) -> Any:
+def _descriptor(reader: Any, where: str) -> bytes:
+    with reading(where):
+        return bytes(reader.read_global_buffer(0))
+
+
+def _open(location: Location, where: str, columns: list[str] | None, *, alone: bool = False) -> Any:
     """A reader of the codec; files of one directory share a session, unless one is ``alone`` in its own."""
     options = dict(location.storage_options) or None
     base, _, name = location.uri.rpartition("/")

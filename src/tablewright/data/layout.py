@@ -7,7 +7,8 @@ only names, those of the time when it was written. So names are found by positio
 2. A field id leads to a physical column and so to a node of the file; the parents of both correspond, level by level.
    (Files from 2.1 on list leaves only, so structs and lists are known by what is below them.)
 3. A packed struct is one physical column: what is below it is matched by position (a member may have been renamed), or
-   by name where a member was dropped.
+   by name where a member was dropped. So is a blob column; in another form than the file's, its members all lead to
+   the column itself, and its values are made from that (:mod:`.blob_values`).
 
 A table field without a node in any file of a fragment reads as null there.
 """
@@ -21,7 +22,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from tablewright.errors import CorruptTable
-from tablewright.format.field import is_packed
+from tablewright.format.field import is_blob, is_one_column, is_packed
 from tablewright.format.fragment import DataFile
 from tablewright.format.schema import Field, Schema, file_columns
 
@@ -32,21 +33,33 @@ _TOP = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLayout:
-    """A file's own schema and, per physical column, the id of its node there."""
+    """A file's own schema and, per physical column, the id of its node there; and whether it has blob columns."""
 
     schema: Schema
     columns: tuple[int, ...]
+    has_blobs: bool = False
 
     @classmethod
     def of(cls, schema: pa.Schema, version: str) -> FileLayout:
         """The layout of a file of this version with these columns."""
         return _layout(schema.remove_metadata().serialize().to_pybytes(), version)
 
+    def columns_at(self, paths: Iterable[str]) -> list[int]:
+        """The physical columns of the nodes at dotted names, with all below and above them."""
+        wanted: set[int] = set()
+        for path in paths:
+            node, level = _TOP, self.schema.top_level
+            for name in path.split("."):
+                node = next(each.id for each in level if each.name == name)
+                level = self.schema.children(node)
+            wanted.update((*self.schema.ancestors(node), *self.schema.descendants(node)))
+        return [index for index, node in enumerate(self.columns) if node in wanted]
+
 
 @lru_cache(maxsize=256)
 def _layout(schema: bytes, version: str) -> FileLayout:
     own = Schema.from_arrow(pa.ipc.read_schema(pa.py_buffer(schema)))
-    return FileLayout(schema=own, columns=file_columns(own, version)[0])
+    return FileLayout(schema=own, columns=file_columns(own, version)[0], has_blobs=any(map(is_blob, own.fields)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +72,10 @@ class FileMap:
     def name_of(self, table_id: int) -> str:
         """The name inside the file of a field that it holds."""
         return self.layout.schema.by_id(self.nodes[table_id]).name
+
+    def is_blob(self, table_id: int) -> bool:
+        """Whether a field that the file holds is a blob there."""
+        return is_blob(self.layout.schema.by_id(self.nodes[table_id]))
 
     def paths(self, leaves: Iterable[int]) -> list[str]:
         """The names to read for some fields of the table: whole columns where nothing below them is left out."""
@@ -91,9 +108,13 @@ def _match_upwards(nodes: dict[int, int], table: Schema, table_id: int, own: Sch
 
 
 def _match_downwards(nodes: dict[int, int], table: Schema, table_id: int, own: Schema, node: int) -> None:
+    inside, members = own.children(node), table.children(table_id)
+    if is_blob(own.by_id(node)):
+        same = [child.name for child in inside] == [member.name for member in members]
+        nodes.update((member.id, inside[index].id if same else node) for index, member in enumerate(members))
+        return
     if not is_packed(own.by_id(node)):
         return
-    inside, members = own.children(node), table.children(table_id)
     if len(inside) == len(members):
         nodes.update((member.id, child.id) for member, child in zip(members, inside, strict=True))
         return
@@ -109,6 +130,6 @@ def _paths(own: Schema, node: Field, wanted: set[int]) -> Sequence[str]:
     if not any(each in wanted for each in own.descendants(node.id)):
         return []
     leaves = [each for each in own.descendants(node.id) if not own.children(each)]
-    if all(leaf in wanted for leaf in leaves) or is_packed(node) or any("." in child.name for child in below):
+    if all(leaf in wanted for leaf in leaves) or is_one_column(node) or any("." in child.name for child in below):
         return [node.name]
     return [f"{node.name}.{path}" for child in below for path in _paths(own, child, wanted)]

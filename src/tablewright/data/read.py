@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablewright.data.assemble import Source, assemble
+from tablewright.data.blob_values import BlobValues
 from tablewright.data.context import ReadContext
 from tablewright.data.encoder import DataFileReader
 from tablewright.data.layout import FileMap
@@ -80,6 +81,7 @@ class Rows:
 class _OpenFile:
     reader: DataFileReader
     map: FileMap
+    blobs: BlobValues | None = None
 
 
 class FragmentReader:
@@ -156,7 +158,7 @@ class FragmentReader:
             if column_id in file.map.nodes:
                 index = batch.schema.get_field_index(file.map.name_of(column_id))
                 if index >= 0:
-                    found.append(Source(batch.column(index), file.map, file.reader.where))
+                    found.append(Source(batch.column(index), file.map, file.reader.where, file.blobs))
         return found
 
 
@@ -223,17 +225,18 @@ def _open(
         )
     guess = shape.guess(file, leaves)
     try:
-        reader = DataFileReader(store, path, guess)
+        reader = DataFileReader(store, path, guess, describe=shape.describes)
     except KeyError:
         guess = []
-        reader = DataFileReader(store, path)
+        reader = DataFileReader(store, path, describe=shape.describes)
     mapped, paths = shape.mapped(file, reader, leaves)
     if paths != guess:
-        reader = DataFileReader(store, path, paths)
+        reader = DataFileReader(store, path, paths, describe=shape.describes)
     if reader.num_rows != fragment.physical_rows:
         problem = f"it has {reader.num_rows} rows, the manifest says {fragment.physical_rows}"
         raise CorruptTable(reader.where, (problem,))
-    return _OpenFile(reader, mapped)
+    blobs = BlobValues(context, store, path, reader.where) if mapped.layout.has_blobs else None
+    return _OpenFile(reader, mapped, blobs)
 
 
 def no_columns(rows: int) -> pa.RecordBatch:

@@ -13,7 +13,8 @@ from tablewright.data.encoder import DataFileReader
 from tablewright.data.layout import FileLayout, FileMap, map_file, paths_of
 from tablewright.data.sizes import PIECE_ROWS_MAX, RowSizes
 from tablewright.errors import UnsupportedFeature
-from tablewright.format.field import is_blob_v2, is_packed
+from tablewright.format.blobs import prepared_blobs
+from tablewright.format.field import is_blob, is_blob_v2, is_one_column
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.schema import Schema
 
@@ -31,7 +32,7 @@ class ReadShape:
 
     def __init__(self, table: Schema, wanted: Schema, rows_max: int = PIECE_ROWS_MAX) -> None:
         self.table, self.wanted = table, wanted
-        _refuse_blobs(wanted)
+        self.describes = _describes(wanted)
         self.schema: pa.Schema = wanted.to_arrow().remove_metadata()
         self.columns = [(column.id, field.type) for column, field in zip(wanted.top_level, self.schema, strict=True)]
         self.sizes = RowSizes(table, wanted, rows_max)
@@ -76,22 +77,25 @@ class ReadShape:
         return found
 
     def _fields_of(self, file: DataFile) -> Leaves:
-        """The fields that a file holds, with the members of packed structs, which it does not list."""
+        """The fields that a file holds, with the members of packed structs and blobs, which it does not list."""
         found = self._supplied.get(file.fields)
         if found is None:
             known = [each for each in file.live_fields if self.table.has(each)]
-            members = [self.table.descendants(each) for each in known if is_packed(self.table.by_id(each))]
+            members = [self.table.descendants(each) for each in known if is_one_column(self.table.by_id(each))]
             found = self._supplied[file.fields] = frozenset(known).union(*members)
         return found
 
 
-def _refuse_blobs(wanted: Schema) -> None:
-    blobs = [f"`{wanted.path(field.id)}`" for field in wanted.fields if is_blob_v2(field)]
-    if blobs:
+def _describes(wanted: Schema) -> bool:
+    """Whether blobs are wanted as descriptions. Their logical form can't be read."""
+    logical = [f"`{wanted.path(node.id)}`" for node in wanted.blobs if is_blob_v2(node)]
+    if logical:
         raise UnsupportedFeature(
-            f"Column {', '.join(blobs)} is a blob column (lance.blob.v2), which this release can't read. Read it with "
-            "pylance, or name the columns that you want."
+            f"Column {', '.join(logical)} is a blob column (lance.blob.v2), whose values can't be used here. Leave it "
+            "out; a scan reads it, with blob_handling='all_binary' its bytes."
         )
+    prepared = prepared_blobs(wanted)
+    return any(node not in prepared for node in wanted.fields if is_one_column(node) and is_blob(node))
 
 
 def _layout_of(reader: DataFileReader, version: str) -> FileLayout:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as at
 
+from tablewright.format.field import Field, is_blob
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.schema import Schema
 
@@ -20,6 +21,7 @@ _ROWS_MIN, _ROWS_MAX, _ROWS_MAX_VARIABLE = 64, 1 << 18, 1 << 15
 _WIDE_BATCH_BYTES, _WIDE_ROWS_MIN = 64 * 1024 * 1024, 4  # rows so wide that the fewest would be gigabytes
 PIECE_ROWS_MAX = 1 << 20
 _VARIABLE_BYTES_MIN, _VARIABLE_BYTES_UNKNOWN = 16, 64
+_BLOB_BYTES_UNKNOWN = 16 * 1024
 _GROWTH = 3  # what text and lists take in memory, compared with the file
 
 
@@ -34,11 +36,20 @@ class RowSizes:
         self._fixed_bytes = sum(widths[column] or 0 for column in columns)
         self._variable = {column: set(table.descendants(column)) for column in columns if widths[column] is None}
         self._widths = widths
+        self._blobs = frozenset(node.id for node in table.fields if node.metadata and is_blob(node))
+        self._bytes = {
+            column
+            for column in self._variable
+            if any(node.id in self._blobs and not _is_description(wanted, node.id) for node in _below(wanted, column))
+        }
         self._files: dict[tuple[int, ...], tuple[int, int]] = {}
 
     def bytes_per_row(self, fragment: Fragment) -> int:
         """Estimated bytes per row in memory."""
-        return self._fixed_bytes + sum(self._variable_bytes(fragment, ids) for ids in self._variable.values())
+        return self._fixed_bytes + sum(
+            self._blob_bytes(fragment, ids) if column in self._bytes else self._variable_bytes(fragment, ids)
+            for column, ids in self._variable.items()
+        )
 
     def rows_per_batch(self, fragment: Fragment) -> int:
         """How many rows make a batch that stays in the processor's caches."""
@@ -59,9 +70,15 @@ class RowSizes:
         files = [file for file in fragment.files if not ids.isdisjoint(file.fields)]
         return max(_VARIABLE_BYTES_MIN, _GROWTH * sum(self._share(file, fragment.physical_rows) for file in files))
 
+    def _blob_bytes(self, fragment: Fragment, ids: set[int]) -> int:
+        """Bytes of blobs lie in their file, or beside it, where nobody has counted them."""
+        files = [file for file in fragment.files if not ids.isdisjoint(file.fields)]
+        inside = sum(file.file_size_bytes for file in files) // max(1, fragment.physical_rows)
+        return max(_BLOB_BYTES_UNKNOWN, inside)
+
     def _share(self, file: DataFile, rows: int) -> int:
-        """What a variable column of the file has of its bytes, per row."""
-        if not file.file_size_bytes:
+        """What a variable column of the file has of its bytes, per row; beside blobs it is not known."""
+        if not file.file_size_bytes or not self._blobs.isdisjoint(file.fields):
             return _VARIABLE_BYTES_UNKNOWN
         known = self._files.get(file.fields)
         if known is None:
@@ -78,6 +95,15 @@ class RowSizes:
             if not held.isdisjoint(self._table.descendants(column.id))
         ]
         return sum(width or 0 for width in columns), sum(width is None for width in columns)
+
+
+def _below(wanted: Schema, column: int) -> list[Field]:
+    return [wanted.by_id(each) for each in wanted.descendants(column)]
+
+
+def _is_description(wanted: Schema, blob: int) -> bool:
+    names = {child.name for child in wanted.children(blob)}
+    return bool(names) and "data" not in names
 
 
 def fixed_width(kind: pa.DataType) -> int | None:

@@ -96,7 +96,7 @@ def _rebuilt(array: pa.Array) -> pa.Array:
         return array
     members = [_rebuilt(member) for member in array.flatten()]
     mask = array.is_null() if array.null_count else None
-    fields = [array.type.field(i).with_nullable(True) for i in range(array.type.num_fields)]
+    fields = [pa.field(field.name, member.type) for field, member in zip(array.type, members, strict=True)]
     return pa.StructArray.from_arrays(members, fields=fields, mask=mask)
 
 

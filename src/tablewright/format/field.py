@@ -24,6 +24,9 @@ __all__ = [
     "children_by_parent",
     "field_from_proto",
     "field_to_proto",
+    "is_blob",
+    "is_blob_v1",
+    "is_blob_v2",
     "is_one_column",
     "is_packed",
 ]
@@ -33,6 +36,7 @@ EXTENSION_METADATA = "ARROW:extension:metadata"
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 CLUSTERING_KEY = "lance-schema:unenforced-clustering-key"
 PACKED = ("packed", "lance-encoding:packed")
+BLOB = "lance-encoding:blob"
 BLOB_V2 = b"lance.blob.v2"
 TOP_LEVEL = -1
 
@@ -130,9 +134,19 @@ def is_blob_v2(node: Field) -> bool:
     return node.logical_type == "struct" and node.arrow_metadata.get(EXTENSION_NAME) == BLOB_V2
 
 
+def is_blob_v1(node: Field) -> bool:
+    """Whether the node is a blob of the first kind: binary to the schema. The presence of the key counts."""
+    return node.logical_type == "large_binary" and BLOB in node.metadata
+
+
+def is_blob(node: Field) -> bool:
+    """Whether the node is a blob in any form: of a table, of a data file, or of a read (``format/blobs.py``)."""
+    return is_blob_v1(node) or is_blob_v2(node) or (node.logical_type == "struct" and BLOB in node.metadata)
+
+
 def is_one_column(node: Field) -> bool:
     """Whether the node is one column of a data file although it has children."""
-    return is_packed(node) or is_blob_v2(node)
+    return node.logical_type == "struct" and (is_packed(node) or is_blob(node))
 
 
 # --------------------------------------------------------------------------------------------------- the messages

@@ -55,9 +55,17 @@ _PAIRED = {
 }
 _STICKY = V2_FILES | MIXED_FILE_VERSIONS | TAGGED_FRAGMENT_REUSE | MANAGED_BLOBS
 _READABLE = (
-    DELETION_FILES | STABLE_ROW_IDS | V2_FILES | TABLE_CONFIG | BASE_PATHS | NO_TRANSACTION_FILE | MIXED_FILE_VERSIONS
+    DELETION_FILES
+    | STABLE_ROW_IDS
+    | V2_FILES
+    | TABLE_CONFIG
+    | BASE_PATHS
+    | NO_TRANSACTION_FILE
+    | MIXED_FILE_VERSIONS
+    | MANAGED_BLOBS
 )
-_WRITABLE = _READABLE | NON_REUSABLE_FIELD_IDS
+_WRITABLE = (_READABLE & ~MANAGED_BLOBS) | NON_REUSABLE_FIELD_IDS
+_MANAGED_KEY = "lance.blob.managed"
 _BITS = 64
 
 
@@ -70,6 +78,8 @@ def derive_flags(manifest: Manifest) -> tuple[int, int]:
         both |= STABLE_ROW_IDS
     if manifest.base_paths:
         both |= BASE_PATHS
+    if manifest.schema.metadata.get(_MANAGED_KEY) == b"true":
+        both |= MANAGED_BLOBS
     writer = both | (manifest.writer_flags & _STICKY)
     if manifest.config:
         writer |= TABLE_CONFIG

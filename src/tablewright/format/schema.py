@@ -11,7 +11,7 @@ wanted. The tree is indexed once per value and kept beside it. The neighbours do
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,15 @@ import pyarrow as pa
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format import file_layout, schema_match
 from tablewright.format.arrow_schema import arrow_schema_of, checked_metadata, fields_of_arrow
-from tablewright.format.field import TOP_LEVEL, Field, children_by_parent, field_from_proto, field_to_proto
+from tablewright.format.field import (
+    TOP_LEVEL,
+    Field,
+    children_by_parent,
+    field_from_proto,
+    field_to_proto,
+    is_blob_v1,
+    is_blob_v2,
+)
 from tablewright.format.field_path import format_path, parse_path
 from tablewright.format.logical_types import MAP, STRUCT, fixed_list_of_structs, is_list
 
@@ -47,6 +55,8 @@ class _Facts:
     children: dict[int, tuple[Field, ...]]
     columns: dict[str, Field]
     arrow: pa.Schema | None = None
+    blobs: tuple[Field, ...] | None = None
+    forms: dict[str, Schema] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +173,27 @@ class Schema:
             for side in self.children(entries.id):
                 kept.update(() if side.id in kept else self.descendants(side.id))
         return Schema(fields=tuple(node for node in self.fields if node.id in kept), metadata=self.metadata)
+
+    # ------------------------------------------------------------------------------------------------- blobs
+    @property
+    def blobs(self) -> tuple[Field, ...]:
+        """The blobs, at any depth."""
+        facts = self._index()
+        if facts.blobs is None:
+            facts.blobs = tuple(node for node in self.fields if is_blob_v1(node) or is_blob_v2(node))
+        return facts.blobs
+
+    def with_form(self, name: str, form: Callable[[Field], Iterable[Field]]) -> Schema:
+        """The schema with the nodes of ``form`` in the place of each blob; itself if there is none."""
+        if not self.blobs:
+            return self
+        forms = self._index().forms
+        if name not in forms:
+            inside = {below for blob in self.blobs for below in self.descendants(blob.id)[1:]}
+            blobs = {blob.id for blob in self.blobs}
+            nodes = [form(node) if node.id in blobs else (node,) for node in self.fields if node.id not in inside]
+            forms[name] = Schema(fields=tuple(each for part in nodes for each in part), metadata=self.metadata)
+        return forms[name]
 
     def _index(self) -> _Facts:
         facts = self._facts

@@ -26,6 +26,7 @@ from tablewright.data.shape import ReadShape
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter, Predicate, compile_filter
 from tablewright.expressions.scope import Scope, with_system_columns
+from tablewright.format.blobs import as_bytes, as_descriptions
 from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.manifest import BasePath
 from tablewright.format.schema import Schema
@@ -50,6 +51,7 @@ __all__ = [
 ]
 
 DEFAULT_BATCH_SIZE = 8192
+BLOB_HANDLINGS = ("all_binary", "all_descriptions", "blobs_descriptions")
 _BATCH_SIZE_MAX = 2**32 - 1
 _ROWS_MAX = 2**63 - 1
 _FLAGS = ("with_row_id", "with_row_address", "include_deleted_rows", "scan_in_order", "strict_batch_size")
@@ -62,7 +64,8 @@ class ScanOptions:
     """What a caller may ask of a scan. ``fragments`` are ids, read in the order given; ``None`` means all.
 
     ``late_materialization`` ``False`` reads all columns along with the filter's, ``True`` (or a list of columns) reads
-    the others for matching rows only; ``None`` lets the scan decide by their width.
+    the others for matching rows only; ``None`` lets the scan decide by their width. ``blob_handling``
+    ``"all_binary"`` reads the bytes of blob columns; filters see their descriptions.
     """
 
     columns: Sequence[str] | Mapping[str, str] | None = None
@@ -78,8 +81,13 @@ class ScanOptions:
     scan_in_order: bool = True
     strict_batch_size: bool = False
     late_materialization: bool | Sequence[str] | None = None
+    blob_handling: str | None = None
 
     def __post_init__(self) -> None:
+        if self.blob_handling is not None and self.blob_handling not in BLOB_HANDLINGS:
+            raise InvalidRequest(
+                f"Invalid blob_handling: {self.blob_handling}. Expected one of: {', '.join(BLOB_HANDLINGS)}"
+            )
         for name, label in (("limit", "Limit"), ("offset", "Offset"), ("batch_size", "batch_size")):
             given = getattr(self, name)
             if given is not None:
@@ -162,7 +170,8 @@ class ScanPlan:
 
 def plan_scan(snapshot: Snapshot, options: ScanOptions, *, now_ns: int | None = None) -> ScanPlan:
     """Decide a scan. ``now_ns`` is the moment that ``now()`` means; the world's clock tells it if not given."""
-    table = snapshot.schema
+    described = as_descriptions(snapshot.schema)
+    table = as_bytes(snapshot.schema) if options.blob_handling == "all_binary" else described
     moment = snapshot.world.clock.now_ns() if now_ns is None else now_ns
     selection = select_columns(
         table,
@@ -175,9 +184,10 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions, *, now_ns: int | None = 
     fragments, first_rows = _chosen(snapshot, options.fragments)
     reads = _decide_reads(
         extend_selection(selection, table, _keys(ordering, selection.schema.names)),
-        None if options.filter is None else compile_filter(options.filter, table, now_ns=moment),
+        None if options.filter is None else compile_filter(options.filter, described, now_ns=moment),
         options,
         table,
+        described,
         fragments,
     )
     whole = ScanTask(
@@ -266,12 +276,20 @@ def _decide_reads(
     predicate: Predicate | None,
     options: ScanOptions,
     table: Schema,
+    described: Schema,
     fragments: Sequence[Fragment],
 ) -> ReadPlan:
     """Read in two steps where the columns that the filter does not need are worth waiting for."""
 
     def plan(late: bool) -> ReadPlan:
-        return ReadPlan.of(table, selection, predicate, late=late, include_deleted=options.include_deleted_rows)
+        return ReadPlan.of(
+            table,
+            selection,
+            predicate,
+            late=late,
+            include_deleted=options.include_deleted_rows,
+            filtered=described,
+        )
 
     if options.late_materialization is not None or predicate is None or not fragments:
         return plan(options.late_materialization is not False)

@@ -28,8 +28,8 @@ class TaskContext:
     def data_place(self, file: DataFile) -> tuple[Store, str]:
         """Store and path of a data file."""
         if file.base_id is None or self._base(file.base_id).is_dataset_root:
-            return self._store(file.base_id), data_path(file.path)
-        return self._store(file.base_id), file.path
+            return self.store_of(file.base_id), data_path(file.path)
+        return self.store_of(file.base_id), file.path
 
     def deletion_vector(self, fragment: Fragment) -> DeletionVector | None:
         """Which rows of a fragment are deleted; ``None`` for none."""
@@ -37,7 +37,7 @@ class TaskContext:
             return None
         vector = self._vectors.get(fragment.id)
         if vector is None:
-            store = self._store(fragment.deletion.base_id)
+            store = self.store_of(fragment.deletion.base_id)
             vector = self._vectors.setdefault(fragment.id, read_deletion_vector(store, fragment))
         return vector
 
@@ -47,7 +47,8 @@ class TaskContext:
             return None
         return decode_row_ids(fragment.row_ids, f"fragment {fragment.id}", fragment.physical_rows)
 
-    def _store(self, base_id: int | None) -> Store:
+    def store_of(self, base_id: int | None) -> Store:
+        """The table's own store, or that of a base path."""
         if base_id is None:
             return self._world.store
         store = self._stores.get(base_id)

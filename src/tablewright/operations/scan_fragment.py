@@ -30,6 +30,7 @@ from tablewright.data.shape import ReadShape
 from tablewright.data.sizes import PIECE_ROWS_MAX
 from tablewright.data.system_columns import SystemColumns
 from tablewright.expressions.filters import Predicate
+from tablewright.format.field import is_blob
 from tablewright.format.fragment import Fragment
 from tablewright.format.schema import Schema
 from tablewright.operations.scan_columns import RowLayout, Selection
@@ -48,7 +49,10 @@ _JUDGED_TOGETHER_ROWS = 1 << 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
-    """What to read: ``first`` for the filter (or for everything, without one), ``rest`` for the rows that match."""
+    """What to read: ``first`` for the filter (or for everything, without one), ``rest`` for the rows that match.
+
+    ``filtered`` is the table as the filter sees it, if that is another form of it: then it is read in two steps.
+    """
 
     table: Schema
     selection: Selection
@@ -56,6 +60,7 @@ class ReadPlan:
     first: RowLayout
     rest: RowLayout
     include_deleted: bool = False
+    filtered: Schema | None = None
 
     @classmethod
     def of(
@@ -66,14 +71,19 @@ class ReadPlan:
         *,
         late: bool = True,
         include_deleted: bool = False,
+        filtered: Schema | None = None,
     ) -> ReadPlan:
         """Split the reads. Without ``late`` all columns are read at once."""
-        if predicate is None or not late:
+        if filtered is table or predicate is None:
+            filtered = None
+        if predicate is None or not (late or filtered is not None):
             paths = selection.paths if predicate is None else (*predicate.paths, *selection.paths)
             first, rest = RowLayout.of(table, paths), RowLayout.of(table, ())
         else:
-            first = RowLayout.of(table, predicate.paths)
+            first = RowLayout.of(filtered or table, predicate.paths)
             missing = {path[0] for path in selection.paths if not first.covers(table, path)}
+            if filtered is not None:
+                missing |= _in_another_form(table, filtered).intersection(path[0] for path in selection.paths)
             rest = RowLayout.of(table, [path for path in selection.paths if path[0] in missing])
         return cls(
             table=table,
@@ -82,6 +92,7 @@ class ReadPlan:
             first=first,
             rest=rest,
             include_deleted=include_deleted,
+            filtered=filtered,
         )
 
     @classmethod
@@ -95,12 +106,14 @@ class ReadPlan:
         if self.predicate is None:
             return self
         nothing = Selection(outputs=(), schema=pa.schema([]), paths=())
-        return ReadPlan.of(self.table, nothing, self.predicate, include_deleted=self.include_deleted)
+        table = self.filtered or self.table
+        return ReadPlan.of(table, nothing, self.predicate, include_deleted=self.include_deleted)
 
     def shapes(self) -> tuple[ReadShape, ReadShape]:
         """What both steps read. Pieces for a filter are small enough that threads can share them."""
         rows_max = PIECE_ROWS_MAX if self.predicate is None else _FILTERED_ROWS_MAX
-        return ReadShape(self.table, self.first.fields, rows_max), ReadShape(self.table, self.rest.fields)
+        first = ReadShape(self.filtered or self.table, self.first.fields, rows_max)
+        return first, ReadShape(self.table, self.rest.fields)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -108,6 +121,13 @@ class ReadPlan:
         later = set(self.rest.names)
         needed = {path[0] for path in self.selection.paths} - later
         return tuple(name for name in self.first.names if name in needed)
+
+
+def _in_another_form(table: Schema, filtered: Schema) -> set[str]:
+    """The columns that hold blobs, which the two schemas show in different forms."""
+    tops = {node.id: node.name for node in filtered.top_level}
+    blobs = [node.id for node in filtered.fields if node.metadata and is_blob(node)]
+    return {tops[(*filtered.ancestors(blob), blob)[0]] for blob in blobs}
 
 
 @dataclass(frozen=True, slots=True)

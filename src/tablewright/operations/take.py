@@ -24,6 +24,7 @@ from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, no_columns
 from tablewright.data.system_columns import ADDRESS_BITS
 from tablewright.errors import InvalidRequest
+from tablewright.format.blobs import as_descriptions
 from tablewright.format.fragment import Fragment
 from tablewright.operations.scan_columns import select_members
 from tablewright.operations.scan_fragment import FragmentScan, ReadPlan
@@ -186,15 +187,16 @@ def _positions_of(snapshot: Snapshot, fragment_ids: npt.NDArray[np.uint64]) -> I
 # ---------------------------------------------------------------------------------------------------------- read
 def _gather(snapshot: Snapshot, fragments: Indices, offsets: Indices, columns: Columns) -> pa.Table:
     """The rows at fragment positions and offsets, in the order given."""
-    selection = select_members(snapshot.schema, columns)
+    table = as_descriptions(snapshot.schema)
+    selection = select_members(table, columns)
     places, inverse = np.unique(fragments << ADDRESS_BITS | offsets, return_inverse=True)
-    plan = ReadPlan.of_known_rows(snapshot.schema, selection)
+    plan = ReadPlan.of_known_rows(table, selection)
     runs = _runs(snapshot, plan, places)
     batches = [batch for completed in prefetch(_complete, runs) for batch in completed]
     if not selection.outputs:
         return pa.Table.from_batches([no_columns(len(offsets))])
-    table = pa.Table.from_batches(batches, selection.schema)
-    return table if _in_order(inverse) else table.take(pa.array(inverse))
+    found = pa.Table.from_batches(batches, selection.schema)
+    return found if _in_order(inverse) else found.take(pa.array(inverse))
 
 
 def _runs(snapshot: Snapshot, plan: ReadPlan, places: Indices) -> Iterator[tuple[FragmentScan, Rows]]:

@@ -10,6 +10,7 @@ from tablewright.format.envelope import decode_manifest_file, encode_manifest_fi
 from tablewright.format.flags import check_readable, check_writable, derive_flags, problems_of_flags
 from tablewright.format.fragment import FragmentList
 from tablewright.format.manifest import BasePath, Manifest
+from tablewright.format.schema import Schema
 
 BASE = BasePath(id=1, path="elsewhere")
 
@@ -54,7 +55,7 @@ def test_what_we_implement_passes(flags: int) -> None:
     check_writable(flags | 32768, "t")
 
 
-@pytest.mark.parametrize("bit", [64, 128, 512, 1024, 2048, 4096, 8192, 16384, 65536, 1 << 17, 1 << 63])
+@pytest.mark.parametrize("bit", [64, 128, 512, 1024, 2048, 4096, 8192, 65536, 1 << 17, 1 << 63])
 def test_what_we_do_not_implement_stops_us(bit: int) -> None:
     with pytest.raises(
         UnsupportedFeature,
@@ -67,6 +68,14 @@ def test_what_we_do_not_implement_stops_us(bit: int) -> None:
         match=r"^This dataset cannot be written by this version of Lance\. Please upgrade Lance to write this ",
     ):
         check_writable(bit, "my/table")
+
+
+def test_managed_blobs_are_read_and_not_written() -> None:
+    check_readable(16384, "t")
+    with pytest.raises(UnsupportedFeature, match=r"16384 \(managed blobs\)"):
+        check_writable(16384, "t")
+    managed = Schema(metadata={"lance.blob.managed": b"true"})
+    assert derive_flags(manifest(schema=managed)) == (16384, 16384)
 
 
 def test_all_missing_features_are_named() -> None:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from tablewright.checks import check_flag, listed, whole_number
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter, Predicate, compile_filter
+from tablewright.format.blobs import as_descriptions
 from tablewright.format.schema import Schema
 from tablewright.operations.change_feed.columns import new_ids, nullable_schema, renamed_ids, side_schema
 from tablewright.operations.change_feed.fields import FieldHistory
@@ -132,13 +133,15 @@ class FeedPlan:
 
     def _reads(self, source: Snapshot) -> SideReads:
         """How rows of a version are read; versions with the same fields share it."""
-        others = self.fields.different(source, renamed_ids(source.schema, self.feed))
-        origins = self.fields.origins(source, new_ids(source.schema, self.feed, others))
+        last = self.end.schema
+        others = self.fields.different(source, renamed_ids(source.schema, last))
+        origins = self.fields.origins(source, new_ids(source.schema, last, others))
         fields = (source.schema, others, origins)
         for known, reads in self._sides:
             if known == fields:
                 return reads
-        reads = SideReads.of(side_schema(source.schema, self.feed, others, origins), self.feed, self.rows.paths)
+        side = side_schema(as_descriptions(source.schema), self.feed, others, origins)
+        reads = SideReads.of(side, self.feed, self.rows.paths)
         self._sides.append((fields, reads))
         return reads
 
@@ -149,7 +152,7 @@ def plan_changes(snapshot: Snapshot, options: FeedOptions) -> FeedPlan:
         require_versions(snapshot, options.from_version, options.to_version)
     end = open_at(snapshot, options.to_version) or require_ids(snapshot)
     begin = open_at(snapshot, options.from_version)
-    feed = nullable_schema(end.schema)
+    feed = nullable_schema(as_descriptions(end.schema))
     now_ns = snapshot.world.clock.now_ns()
     rows = FeedRows(
         selection=_selection(feed, options.columns, now_ns),
