@@ -59,4 +59,4 @@ def moment(micros: int) -> str:
 
 def positions(vector: DeletionVector) -> str:
     """The first few rows that a vector deletes."""
-    return shown(vector.to_numpy()[:_SHOWN_MAX].tolist(), len(vector))
+    return shown(vector.first(_SHOWN_MAX), len(vector))

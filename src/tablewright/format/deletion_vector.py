@@ -13,6 +13,7 @@ Decoding accepts what Lance accepts: any order, any Arrow compression, run conta
 from __future__ import annotations
 
 import array
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ import pyarrow as pa
 from pyroaring import BitMap, BitMap64, FrozenBitMap, FrozenBitMap64
 
 from tablewright.errors import CorruptTable, InvalidRequest
+from tablewright.format.arrow_claims import batch_claims
 from tablewright.format.fragment import DeletionFileType
 from tablewright.format.roaring import decode_bitmap, encode_bitmap
 
@@ -34,6 +36,7 @@ _NARROW_LIMIT = 2**32
 _OFFSET_LIMIT = 2**63  # offsets are signed 64-bit numbers wherever they are wide
 _BITMAP_FROM = 5000
 _ARRAY_VALUES_MAX = 1 << 26  # an Arrow file that claims more would only be there to fill memory
+_BYTES_PER_OFFSET_MAX, _SLACK = 8, 4096  # of decompressed buffers: 4 bytes and a bit of validity, padded
 _BAD_SHOWN = 5
 
 
@@ -120,27 +123,68 @@ class DeletionVector:
             return below
         return np.concatenate([below.astype(np.uint64), np.frombuffer(self.beyond.to_array(), dtype=np.uint64)])
 
+    def first(self, count: int) -> list[int]:
+        """The lowest deleted offsets, at most ``count`` of them.
+
+        >>> DeletionVector.of([9, 4, 2**40]).first(2)
+        [4, 9]
+        """
+        return self._from(0, count)
+
+    def _from(self, start: int, count: int) -> list[int]:
+        below = self.bitmap.iter_equal_or_larger(start) if start < _NARROW_LIMIT else iter(())
+        wide = self.beyond if self.beyond is not None else FrozenBitMap64()
+        return list(itertools.islice(itertools.chain(below, wide.iter_equal_or_larger(start)), count))
+
     def live_mask(self, physical_rows: int) -> npt.NDArray[np.bool_]:
         """One bool per physical row: whether it is still there."""
         mask = np.ones(physical_rows, np.bool_)
-        deleted = self.to_numpy()
-        mask[deleted[: np.searchsorted(deleted, physical_rows)]] = False
+        mask[self._below(physical_rows).to_numpy()] = False
         return mask
+
+    def _below(self, end: int) -> DeletionVector:
+        """The offsets below ``end``; the others are never spread out, however many they are."""
+        if self.last is None or self.last < end:
+            return self
+        if end >= _NARROW_LIMIT:
+            return self.intersection(DeletionVector(self.bitmap, FrozenBitMap64(range(_NARROW_LIMIT, end))))
+        return DeletionVector(self.bitmap & FrozenBitMap(range(end)))
 
     def live_offsets(self, physical_rows: int) -> npt.NDArray[np.int64]:
         """The offsets of the rows that are still there, ascending."""
         return np.flatnonzero(self.live_mask(physical_rows))
 
+    def nth_live(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The offsets of rows that are there, by their rank among these; only the deleted rows take memory.
+
+        >>> DeletionVector.of([1, 2]).nth_live(np.array([0, 1, 2])).tolist()
+        [0, 3, 4]
+        """
+        deleted = self.to_numpy().astype(np.int64)
+        live_before = deleted - np.arange(len(deleted))
+        return ranks + np.searchsorted(live_before, ranks, side="right")
+
+    def contains(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """One bool per offset: whether it is deleted.
+
+        >>> DeletionVector.of([1, 2]).contains(np.array([0, 1, 7])).tolist()
+        [False, True, False]
+        """
+        deleted = self.to_numpy()
+        if not len(deleted):
+            return np.zeros(len(offsets), np.bool_)
+        wanted = offsets.astype(deleted.dtype)  # else all deleted offsets would be made as wide as these
+        place = np.minimum(np.searchsorted(deleted, wanted), len(deleted) - 1)
+        hit: npt.NDArray[np.bool_] = np.equal(deleted[place], wanted)
+        return hit
+
     def problems(self, physical_rows: int, num_deleted_rows: int | None = None) -> tuple[str, ...]:
         """What does not fit a fragment of so many rows, whose metadata may say how many are deleted."""
         problems = []
         if (last := self.last) is not None and last >= physical_rows:
-            deleted = self.to_numpy()
-            beyond = deleted[np.searchsorted(deleted, physical_rows) :]
-            shown = ", ".join(str(offset) for offset in beyond[:_BAD_SHOWN])
-            problems.append(
-                f"{len(beyond)} deleted offsets lie beyond the {physical_rows} rows of the fragment: {shown}"
-            )
+            count = len(self) - self.rank(physical_rows)
+            shown = ", ".join(str(offset) for offset in self._from(physical_rows, _BAD_SHOWN))
+            problems.append(f"{count} deleted offsets lie beyond the {physical_rows} rows of the fragment: {shown}")
         if num_deleted_rows is not None and num_deleted_rows != len(self):
             problems.append(f"{len(self)} rows are deleted where the fragment says {num_deleted_rows}")
         return tuple(problems)
@@ -183,17 +227,27 @@ def encode_deletion_vector(vector: DeletionVector, file_type: DeletionFileType) 
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
-def decode_deletion_vector(data: bytes, file_type: DeletionFileType, path: str) -> DeletionVector:
-    """The set in a deletion file; :class:`CorruptTable` naming ``path`` for anything else."""
+def decode_deletion_vector(
+    data: bytes, file_type: DeletionFileType, path: str, rows_max: int | None = None
+) -> DeletionVector:
+    """The set in a deletion file; :class:`CorruptTable` naming ``path`` for anything else.
+
+    A file that claims more than ``rows_max`` offsets, the rows of its fragment, is refused before any is decoded.
+    """
     try:
         if file_type is DeletionFileType.BITMAP:
-            return DeletionVector(decode_bitmap(data))
-        return _decode_array(data)
+            return DeletionVector(decode_bitmap(data, rows_max))
+        return _decode_array(data, _ARRAY_VALUES_MAX if rows_max is None else min(rows_max, _ARRAY_VALUES_MAX))
     except (ValueError, OSError, TypeError, KeyError, IndexError, MemoryError, pa.ArrowException) as error:
         raise CorruptTable(path, (f"the deletion file ({len(data)} bytes) can't be decoded: {error}",)) from error
 
 
-def _decode_array(data: bytes) -> DeletionVector:
+def _decode_array(data: bytes, rows_max: int) -> DeletionVector:
+    claims = batch_claims(data)
+    if not 0 <= claims.num_rows <= rows_max or claims.num_bytes > _BYTES_PER_OFFSET_MAX * claims.num_rows + _SLACK:
+        raise ValueError(
+            f"it claims {claims.num_rows} offsets in {claims.num_bytes} bytes where there can be at most {rows_max}"
+        )
     with pa.ipc.open_file(pa.py_buffer(data)) as reader:
         if not reader.schema.equals(_SCHEMA, check_metadata=True):
             raise ValueError(f"Expected schema row_id: uint32 not null, got {reader.schema.to_string()}")
@@ -201,8 +255,6 @@ def _decode_array(data: bytes) -> DeletionVector:
             raise ValueError(f"Expected exactly one batch, got {reader.num_record_batches}")
         batch = reader.get_batch(0)
     batch.validate(full=True)
-    if batch.num_rows > _ARRAY_VALUES_MAX:
-        raise ValueError(f"{batch.num_rows} offsets in one array")
     column = batch.column(0)
     if column.null_count:
         raise ValueError(f"{column.null_count} offsets are null")

@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _UUID_BYTES = 16
+_FRAGMENTS_MAX = 1 << 24  # that an index can cover, gone ones included: callers get them as a set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ class IndexMetadata:
     @property
     def coverage(self) -> FrozenBitMap | None:
         """The ids of the fragments that the index was built on, also those that are gone; ``None`` if not recorded."""
-        return None if self.fragment_bitmap is None else decode_bitmap(self.fragment_bitmap)
+        return None if self.fragment_bitmap is None else decode_bitmap(self.fragment_bitmap, _FRAGMENTS_MAX)
 
     def with_coverage(self, fragment_ids: Iterable[int]) -> IndexMetadata:
         """The same index, said to cover exactly these fragments."""
@@ -81,7 +82,7 @@ def problems_of_index(index: IndexMetadata) -> Iterator[str]:
     """Every rule that this entry breaks, in words."""
     if index.fragment_bitmap is not None:
         try:
-            decode_bitmap(index.fragment_bitmap)
+            decode_bitmap(index.fragment_bitmap, _FRAGMENTS_MAX)
         except ValueError as error:
             yield f"index {index.name!r} ({index.uuid}): the fragment bitmap is broken: {error}"
     if index.dataset_version < 0 or min((file.size_bytes for file in index.files), default=0) < 0:

@@ -21,7 +21,7 @@ from tablewright.format.row_ids import decode_row_ids
 from tablewright.format.row_versions import check_versions
 from tablewright.format.schema import Schema, problems_of_schema
 
-__all__ = ["BasePath", "Manifest", "WriterVersion", "problems_of_manifest"]
+__all__ = ["BasePath", "Manifest", "WriterVersion", "problems_of_lineage", "problems_of_manifest"]
 
 _U64_MAX = (1 << 64) - 1
 _U32_MAX = (1 << 32) - 1
@@ -122,6 +122,15 @@ def problems_of_manifest(manifest: Manifest) -> tuple[str, ...]:
         *_problems_of_file_versions(manifest),
         *_problems_of_indices(manifest),
         *problems_of_flags(manifest),
+        *problems_of_lineage(manifest),
+    )
+
+
+def problems_of_lineage(manifest: Manifest) -> tuple[str, ...]:
+    """What is wrong with row ids and row versions of the fragments that changed; the others keep their bytes."""
+    fragments = manifest.fragments
+    return tuple(
+        problem for position in sorted(fragments.fresh) for problem in _problems_of_sequences(fragments[position])
     )
 
 
@@ -154,7 +163,6 @@ def _problems_of_fragments(manifest: Manifest) -> Iterator[str]:
     for position in sorted(fragments.fresh):
         fragment = fragments[position]
         yield from problems_of_fragment(fragment)
-        yield from _problems_of_sequences(fragment)
 
 
 def _problems_of_sequences(fragment: Fragment) -> Iterator[str]:

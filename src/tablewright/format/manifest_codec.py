@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tablewright.errors import CorruptTable, InternalError, UnsupportedFeature
 from tablewright.format.flags import STABLE_ROW_IDS, check_readable, check_writable, derive_flags
 from tablewright.format.fragment import FragmentList
-from tablewright.format.manifest import BasePath, Manifest, WriterVersion, problems_of_manifest
+from tablewright.format.manifest import BasePath, Manifest, WriterVersion, problems_of_lineage, problems_of_manifest
 from tablewright.format.proto import table_pb2 as pb
 from tablewright.format.schema import schema_from_proto, schema_to_proto
 from tablewright.format.wire import decode_message, encode_message, encode_varint, unknown_of
@@ -42,11 +42,16 @@ class Sections:
 
 
 def ready_to_write(manifest: Manifest) -> Manifest:
-    """The manifest with flags derived from its content. :class:`InternalError` if a rule is broken."""
+    """The manifest with flags derived from its content. :class:`InternalError` if a rule is broken.
+
+    Row ids and row versions that a changed fragment has kept may have been damaged before: :class:`CorruptTable`.
+    """
     check_writable(manifest.writer_flags, f"version {manifest.version}")
     reader_flags, writer_flags = derive_flags(manifest)
     manifest = replace(manifest, reader_flags=reader_flags, writer_flags=writer_flags)
     problems = problems_of_manifest(manifest)
+    if problems and problems == problems_of_lineage(manifest):
+        raise CorruptTable(manifest.fragments.path or f"the manifest of version {manifest.version - 1}", problems)
     if problems:
         raise InternalError(f"Version {manifest.version} can't be written: " + "; ".join(problems) + ".")
     return manifest

@@ -32,35 +32,40 @@ def encode_bitmap(values: FrozenBitMap | BitMap) -> bytes:
     return bytes(values.serialize())
 
 
-def decode_bitmap(data: bytes) -> FrozenBitMap:
+def decode_bitmap(data: bytes, values_max: int | None = None) -> FrozenBitMap:
     """The bitmap in ``data``. Raises ``ValueError`` with the reason if the bytes are anything else.
+
+    ``values_max`` refuses a bitmap that counts more values, after a look at its header alone: as runs, all 2**32 of
+    them take less than a megabyte.
 
     >>> sorted(decode_bitmap(bytes.fromhex("3b3000000100000400010000000400")))
     [0, 1, 2, 3, 4]
     """
-    size = measure_bitmap(data)
+    size = measure_bitmap(data, values_max)
     if size != len(data):
         raise ValueError(f"the roaring bitmap has {len(data)} bytes where {size} were expected")
     return FrozenBitMap.deserialize(data)
 
 
-def measure_bitmap(data: bytes | memoryview) -> int:
+def measure_bitmap(data: bytes | memoryview, values_max: int | None = None) -> int:
     """How many bytes the bitmap takes with which ``data`` begins, all of it checked; else ``ValueError``.
 
     >>> measure_bitmap(bytes.fromhex("3b3000000100000400010000000400") + b"what follows")
     15
     """
     try:
-        return _check(data)
+        return _check(data, values_max)
     except struct.error as error:
         raise ValueError("the roaring bitmap ends too early") from error
 
 
-def _check(data: bytes | memoryview) -> int:
+def _check(data: bytes | memoryview, values_max: int | None) -> int:
     count, is_run, at = _header(data)
     pairs = _numbers(data, at, 2 * count)
     at += 4 * count
     keys, sizes = pairs[0::2], pairs[1::2].astype(np.int64) + 1
+    if values_max is not None and (values := int(sizes.sum())) > values_max:
+        raise ValueError(f"the roaring bitmap counts {values} values where there can be at most {values_max}")
     if np.any(keys[1:] <= keys[:-1]):
         raise ValueError("the containers of the roaring bitmap are not in order")
     if is_run is None or count >= _OFFSETS_FROM:

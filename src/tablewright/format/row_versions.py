@@ -133,9 +133,11 @@ class VersionSequence:
 
     def patched(self, offsets: npt.NDArray[Any] | BitMap | FrozenBitMap, version: int) -> VersionSequence:
         """The same rows, those at ``offsets`` (an array or a bitmap) with another version."""
-        if not isinstance(offsets, np.ndarray):
-            offsets = np.frombuffer(offsets.to_array(), np.uint32)
         rows = len(self)
+        if not isinstance(offsets, np.ndarray):
+            if offsets and int(offsets.max()) >= rows:
+                raise InvalidRequest(f"A row offset lies outside 0..{rows}.")
+            offsets = np.frombuffer(offsets.to_array(), np.uint32)
         if len(offsets) and not (int(offsets.min()) >= 0 and int(offsets.max()) < rows):
             raise InvalidRequest(f"A row offset lies outside 0..{rows}.")
         if len(self._versions) == 1 and version != int(self._versions[0]) and _ascend(offsets):

@@ -134,6 +134,4 @@ def _is_live(snapshot: Snapshot, fragment: Fragment, offsets: Longs) -> npt.NDAr
     vector = snapshot.deletion_vector(fragment)
     if vector is None:
         return np.ones(len(offsets), np.bool_)
-    deleted = vector.to_numpy()
-    deleted_before = np.searchsorted(deleted, offsets, "left")
-    return np.equal(deleted_before, np.searchsorted(deleted, offsets, "right"))
+    return ~vector.contains(offsets)

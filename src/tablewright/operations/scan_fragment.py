@@ -173,9 +173,12 @@ class FragmentScan:
         vector = None if self.plan.include_deleted else self._context.deletion_vector(self.fragment)
         if vector is None:
             return skip, rows if count is None else min(rows, skip + count)
-        live = vector.live_offsets(rows)[skip:]
-        live = live if count is None else live[:count]
-        return (int(live[0]), int(live[-1]) + 1) if len(live) else (0, 0)
+        live = rows - len(vector)
+        end = live if count is None else min(live, skip + count)
+        if skip >= end:
+            return 0, 0
+        first, last = vector.nth_live(np.array([skip, end - 1])).tolist()
+        return first, last + 1
 
     # ------------------------------------------------------------------------------------------------- first step
     def read(self, start: int, stop: int) -> list[Rows]:

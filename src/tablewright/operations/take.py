@@ -169,12 +169,12 @@ def _index_of(snapshot: Snapshot, fragment_id: int) -> int:
 def _offsets_of(snapshot: Snapshot, fragment: Fragment, ranks: Indices) -> Indices:
     """The physical offsets of live rows, given by their rank among the live rows."""
     vector = snapshot.deletion_vector(fragment)
-    return ranks if vector is None else vector.live_offsets(fragment.physical_rows)[ranks]
+    return ranks if vector is None else vector.nth_live(ranks)
 
 
 def _is_live(snapshot: Snapshot, fragment: Fragment, offsets: Indices) -> npt.NDArray[np.bool_]:
     vector = snapshot.deletion_vector(fragment)
-    return np.ones(len(offsets), np.bool_) if vector is None else vector.live_mask(fragment.physical_rows)[offsets]
+    return np.ones(len(offsets), np.bool_) if vector is None else ~vector.contains(offsets)
 
 
 def _positions_of(snapshot: Snapshot, fragment_ids: npt.NDArray[np.uint64]) -> Indices:

@@ -39,6 +39,7 @@ __all__ = [
 _CACHE_BYTES_MAX = 256 * 1024 * 1024
 _ENTRY_OVERHEAD_BYTES = 500
 _FILE_BYTES_MAX = 2**63 - 1
+_UNCOUNTED_ROWS_MAX = 1 << 26  # deleted rows of a fragment that says neither how many rows it has nor how many are gone
 
 _vectors = ByteCache[DeletionVector](_CACHE_BYTES_MAX)
 
@@ -116,13 +117,14 @@ def read_deletion_vector(store: Store, fragment: Fragment, *, fresh: bool = Fals
         return DeletionVector()
     path = deletion_path(fragment.id, deletion)
     where = join_uri(store.location.uri, path)
+    rows_max = fragment.physical_rows or deletion.num_deleted_rows or _UNCOUNTED_ROWS_MAX
 
     def load() -> tuple[DeletionVector, int]:
         try:
             data = store.get(path)
         except ObjectNotFound:
             raise CorruptTable(where, ("the deletion file is missing",)) from None
-        return decode_deletion_vector(data, deletion.file_type, where), len(data) + _ENTRY_OVERHEAD_BYTES
+        return decode_deletion_vector(data, deletion.file_type, where, rows_max), len(data) + _ENTRY_OVERHEAD_BYTES
 
     vector = _vectors.get(where, load) if _is_cached(store, path) and not fresh else load()[0]
     # Zero stands for "not counted" in what old releases wrote.

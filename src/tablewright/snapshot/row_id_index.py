@@ -167,7 +167,7 @@ class RowIdIndex:
         for fragment_id, rows in zip(owners.tolist(), np.split(order, begins[1:]), strict=False):
             vector = deletion_vector(self._fragments.by_id(fragment_id))
             if vector is not None:
-                alive[rows] = ~_contains(vector, offsets[rows])
+                alive[rows] = ~vector.contains(offsets[rows])
         return alive
 
     @cached_property
@@ -201,16 +201,6 @@ def _among(values: npt.ArrayLike, ascending: Longs) -> Bools:
         return np.zeros(len(numbers), np.bool_)
     place = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
     return np.equal(ascending[place], numbers)
-
-
-def _contains(vector: DeletionVector, offsets: Ints) -> Bools:
-    deleted = vector.to_numpy()
-    if not len(deleted):
-        return np.zeros(len(offsets), np.bool_)
-    wanted = offsets.astype(deleted.dtype)  # else all deleted offsets would be made as wide as these
-    place = np.minimum(np.searchsorted(deleted, wanted), len(deleted) - 1)
-    hit: Bools = np.equal(deleted[place], wanted)
-    return hit
 
 
 def _unchanged(old: FragmentList, new: FragmentList) -> Bools:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tablewright.checks import whole_number
-from tablewright.errors import CorruptTable, TableNotFound, VersionNotFound
+from tablewright.errors import CorruptTable, TableNotFound, UnsupportedFeature, VersionNotFound
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.envelope import ManifestFile
 from tablewright.format.fragment import DataFile, Fragment, FragmentList
@@ -229,7 +229,22 @@ def _open_tag(world: World, name: str) -> Snapshot:
 
 
 def _open_entry(world: World, entry: VersionEntry) -> Snapshot:
-    return Snapshot(world=world, entry=entry, file=read_manifest(world.store, entry))
+    file = read_manifest(world.store, entry)
+    _check_counted(file)
+    return Snapshot(world=world, entry=entry, file=file)
+
+
+def _check_counted(file: ManifestFile) -> None:
+    """Refuse fragments with data files but without a row count: all that is planned here would pass over their rows."""
+    facts = file.manifest.fragments.facts
+    uncounted = np.flatnonzero(facts.physical_rows == 0)
+    with_files = uncounted[np.isin(uncounted, facts.file_row)] if len(uncounted) else uncounted
+    if len(with_files):
+        raise UnsupportedFeature(
+            f"Fragment {int(facts.ids[with_files[0]])} in {file.path} does not say how many rows it has, as early "
+            "releases of Lance left it; its rows would be missed. Let pylance commit a change to the table, "
+            "which counts them."
+        )
 
 
 def missing_version(world: World, version: int) -> TableNotFound | VersionNotFound:

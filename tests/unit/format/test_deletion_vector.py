@@ -226,3 +226,34 @@ def test_lance_and_we_read_each_others_files(deleted: int, suffix: str, tmp_path
     others = DeletionVector.of(np.arange(len(theirs)) * 1 + 7)
     file.write_bytes(encode_deletion_vector(others, file_type))
     assert lance.dataset(tmp_path / "t").to_table()["id"].to_pylist() == others.live_offsets(rows).tolist()
+
+
+def test_a_vector_is_asked_without_being_spread_out() -> None:
+    """All of 2**32 offsets as an array would take 16 GiB."""
+    runs = BitMap(range(10, 2**32))
+    runs.run_optimize()
+    vector = decode_deletion_vector(bytes(runs.serialize()), BITMAP, "p")
+    assert vector.problems(100) == (
+        "4294967196 deleted offsets lie beyond the 100 rows of the fragment: 100, 101, 102, 103, 104",
+    )
+    assert vector.first(2) == [10, 11]
+    assert np.flatnonzero(vector.live_mask(100)).tolist() == list(range(10))
+    with pytest.raises(CorruptTable, match="4294967286 values where there can be at most 100"):
+        decode_deletion_vector(bytes(runs.serialize()), BITMAP, "p", rows_max=100)
+
+
+def test_problems_of_offsets_beyond_32_bits() -> None:
+    vector = DeletionVector.of([5, 2**40, 2**40 + 1])
+    assert vector.problems(2**40 + 1) == (
+        f"1 deleted offsets lie beyond the {2**40 + 1} rows of the fragment: {2**40 + 1}",
+    )
+    assert vector.first(5) == [5, 2**40, 2**40 + 1]
+    assert vector.problems(2**41, 3) == ()
+
+
+@pytest.mark.parametrize("deleted", [[], [0], [1, 2, 7], [0, 1, 2, 3], [9]])
+def test_ranks_and_membership_agree_with_the_mask(deleted: list[int]) -> None:
+    vector = DeletionVector.of(deleted)
+    live = vector.live_offsets(10)
+    assert vector.nth_live(np.arange(len(live))).tolist() == live.tolist()
+    assert (~vector.contains(np.arange(10))).tolist() == vector.live_mask(10).tolist()

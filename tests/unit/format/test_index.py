@@ -68,3 +68,11 @@ def test_a_broken_bitmap_is_found_on_both_sides() -> None:
 def test_negative_numbers_are_found() -> None:
     for broken in (index(dataset_version=-1), index(fields=(-1,)), index(files=(IndexFile(path="a", size_bytes=-1),))):
         assert len(list(problems_of_index(broken))) == 1
+
+
+def test_a_coverage_that_no_table_can_have_is_refused() -> None:
+    covering = index().with_coverage(range(2**24))
+    assert list(problems_of_index(covering)) == []
+    too_many = index().with_coverage(range(2**24 + 1))
+    (problem,) = problems_of_index(too_many)
+    assert "counts 16777217 values" in problem
