@@ -20,7 +20,9 @@ from pyroaring import BitMap
 from tablewright._version import __version__
 from tablewright.errors import EmptyFragment, InvalidRequest, UnsupportedFeature
 from tablewright.format.fragment import TOMBSTONE, DataFile, Fragment, FragmentList
+from tablewright.format.limits import FIELD_ID_MAX, FRAGMENT_ID_MAX, NEXT_ROW_ID_MAX, VERSION_MAX, check_limit
 from tablewright.format.manifest import Manifest, WriterVersion
+from tablewright.format.naming import is_detached
 from tablewright.format.schema import Field, Schema
 from tablewright.format.transaction import (
     Append,
@@ -78,15 +80,26 @@ def apply(
         after = switched_on(manifest)
     else:
         after = _changed(manifest, operation)
+    version = 1 if manifest is None else manifest.version + 1
+    _check_limits(after, version)
     marked = after.max_allocated_field_id
     return replace(
         after,
-        version=1 if manifest is None else manifest.version + 1,
+        version=version,
         max_allocated_field_id=None if marked is None else max(marked, after.schema.max_field_id),
         timestamp_ns=timestamp_ns,
         transaction_file=transaction_file,
         writer=WRITER,
     )
+
+
+def _check_limits(after: Manifest, version: int) -> None:
+    """No number that was given out exceeds what the format has room for."""
+    if not is_detached(version - 1):  # what comes after a detached version is detached too, and gets a number later
+        check_limit("version", version, VERSION_MAX)
+    check_limit("fragment id", _highest(after), FRAGMENT_ID_MAX)
+    check_limit("row id", after.next_row_id, NEXT_ROW_ID_MAX)
+    check_limit("field id", after.schema.max_field_id, FIELD_ID_MAX)
 
 
 def _changed(manifest: Manifest, operation: Operation) -> Manifest:
@@ -141,6 +154,7 @@ def _new_fragments(
         return manifest, ()
     _check_new(manifest.schema, fragments)
     first = _highest(manifest) + 1
+    check_limit("fragment id", first + len(fragments) - 1, FRAGMENT_ID_MAX)
     numbered = _numbered(fragments, first)
     next_row_id = manifest.next_row_id
     if manifest.stable_row_ids:
@@ -317,6 +331,7 @@ def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:
         raise InvalidRequest("Rewrite of a table with stable row ids must carry the row ids of the new fragments.")
     fragments = manifest.fragments.replaced({}, old).appended(new).sorted_by_id()
     highest = max([_highest(manifest), *(fragment.id for fragment in new)])
+    check_limit("fragment id", highest, FRAGMENT_ID_MAX)
     return replace(
         manifest,
         fragments=fragments,

@@ -15,6 +15,7 @@ from pyroaring import BitMap
 
 from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import Fragment
+from tablewright.format.limits import NEXT_ROW_ID_MAX, check_limit
 from tablewright.format.row_ids import (
     RowIdSequence,
     VersionSequence,
@@ -86,6 +87,7 @@ def with_lineage(
         fresh = fragment.physical_rows - len(moved)
         if fresh < 0:
             raise InvalidRequest(f"A new fragment of {fragment.physical_rows} rows carries {len(moved)} row ids.")
+        check_limit("row id", next_row_id + fresh, NEXT_ROW_ID_MAX)
         ids = moved.concat(RowIdSequence.from_range(next_row_id, next_row_id + fresh)) if fresh else moved
         created = VersionSequence.constant(fresh, version)
         if len(moved):

@@ -77,7 +77,10 @@ def _check(manifest: Manifest) -> None:
     if manifest.stable_row_ids:
         raise CommitConflict("Merge", "Merge", manifest.version, reason="stable row ids are on already")
     if (manifest.max_fragment_id or 0) + 1 >= _FRAGMENT_IDS:
-        raise InvalidRequest("This table has used up its fragment ids: no row id is left above its addresses.")
+        raise InvalidRequest(
+            "This table has used up its fragment ids: no row id is left above its addresses. Copy its rows into a new "
+            "table with write_dataset."
+        )
     uncounted = manifest.fragments.ids[manifest.fragments.physical_rows == 0]
     if len(uncounted):
         raise InvalidRequest(

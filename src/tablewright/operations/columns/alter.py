@@ -18,6 +18,7 @@ import pyarrow as pa
 from tablewright.expressions.casts import castable, lance_name
 from tablewright.format.field import EXTENSION_METADATA, EXTENSION_NAME, TOP_LEVEL
 from tablewright.format.file_layout import RESERVED_NAMES
+from tablewright.format.limits import FIELD_ID_MAX, check_limit
 from tablewright.format.manifest import Manifest
 from tablewright.format.schema import Field, Schema, check_file_version
 from tablewright.operations.columns.cast import CastColumns
@@ -80,6 +81,7 @@ def alter_schema(manifest: Manifest, alterations: Sequence[Alteration]) -> Alter
         if nodes is not None:
             replaced[field.id] = nodes
             number += len(nodes)
+    check_limit("field id", number - 1, FIELD_ID_MAX)
     after = rebuilt(after, replaced)
     made_strict = tuple(f.id for f, each in fields if each.nullable is False and f.nullable)
     if replaced and made_strict:

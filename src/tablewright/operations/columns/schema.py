@@ -19,6 +19,7 @@ from tablewright.data.conform import conform
 from tablewright.errors import InvalidRequest, SchemaMismatch, WrongType
 from tablewright.expressions.casts import lance_name
 from tablewright.format.field import TOP_LEVEL
+from tablewright.format.limits import FIELD_ID_MAX, check_limit
 from tablewright.format.logical_types import STRUCT, is_list
 from tablewright.format.manifest import Manifest
 from tablewright.format.schema import Field, Schema, check_file_version
@@ -77,6 +78,7 @@ def add_to_schema(manifest: Manifest, incoming: pa.Schema) -> AddedColumns:
             nodes = tuple(replace(node, parent_id=parent) if node.parent_id == TOP_LEVEL else node for node in nodes)
             additions.setdefault(parent, []).extend(nodes)
             number += len(nodes)
+    check_limit("field id", number - 1, FIELD_ID_MAX)
     after = replace(rebuilt(table, {}, additions), metadata=metadata)
     new = after.project_ids(node.id for nodes in additions.values() for node in nodes)
     check_names(new)
