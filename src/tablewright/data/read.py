@@ -25,6 +25,7 @@ from tablewright.data.assemble import Source, assemble
 from tablewright.data.blob_values import BlobValues
 from tablewright.data.context import ReadContext
 from tablewright.data.encoder import DataFileReader
+from tablewright.data.foreign import check_size
 from tablewright.data.layout import FileMap
 from tablewright.data.shape import ReadShape
 from tablewright.data.system_columns import SystemColumns
@@ -223,6 +224,7 @@ def _open(
             f"The data file {path} is of the legacy version {file.version}, which this release can't read: let pylance "
             "write the table anew with data_storage_version='stable'."
         )
+    check_size(store, path, file.file_size_bytes)
     guess = shape.guess(file, leaves)
     try:
         reader = DataFileReader(store, path, guess, describe=shape.describes)

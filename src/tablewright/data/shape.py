@@ -10,6 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tablewright.data.encoder import DataFileReader
+from tablewright.data.foreign import check_types
 from tablewright.data.layout import FileLayout, FileMap, map_file, paths_of
 from tablewright.data.sizes import PIECE_ROWS_MAX, RowSizes
 from tablewright.errors import UnsupportedFeature
@@ -73,6 +74,7 @@ class ReadShape:
         found = self._maps.get(key)
         if found is None:
             mapped = map_file(file, layout, self.table)
+            check_types(mapped, self.table, reader.where)
             found = self._maps[key] = (mapped, mapped.paths(leaves))
         return found
 
