@@ -29,7 +29,7 @@ from tablewright.data.prefetch import prefetch
 from tablewright.errors import CorruptTable, UnsupportedFeature
 from tablewright.format.index import IndexMetadata
 from tablewright.indices.btree_keys import fitted
-from tablewright.indices.btree_order import Longs, Order, order_of, spread
+from tablewright.indices.btree_order import Longs, Order, equal_values, order_of, spread
 from tablewright.indices.btree_search import ROWS_PER_BATCH, ColumnReader, KeyGroup, cut, search
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.base import Store
@@ -40,6 +40,8 @@ StoredIds = Literal["row ids", "addresses"]
 
 DATA_FILE, LOOKUP_FILE = "page_data.lance", "page_lookup.lance"
 _ROWS_PER_PAGE = 4096
+_DIGITS_MAX = 18
+_PAGES_CHECKED = 32
 _LOOKUP_COLUMNS = ("min", "max", "null_count", "page_idx")
 
 
@@ -77,9 +79,41 @@ class BTreeIndex:
         return cls(stored_ids(snapshot, index), pages, values, _Column(store, f"{directory}/{DATA_FILE}", "ids"))
 
     @property
+    def num_entries(self) -> int:
+        """How many rows the index knows, those without a value included."""
+        return self._pages.num_rows
+
+    @property
     def type(self) -> pa.DataType:
         """The type of the indexed values."""
         return self._pages.type
+
+    def check_pages(self) -> None:
+        """Compare the bounds of some pages with the values there; :class:`CorruptTable` if they differ.
+
+        Up to 32 pages, evenly chosen, are looked at: their last values, and the first where no null can come before.
+        """
+        pages = self._pages
+        count = len(pages.highs)
+        chosen = np.unique(np.linspace(0, count - 1, min(count, _PAGES_CHECKED)).astype(np.int64))
+        for numbers, rows, bounds in (
+            (chosen, pages.end_row(chosen) - 1, pages.highs),
+            (chosen[1:], pages.first_row(chosen[1:]), pages.lows),
+        ):
+            if not len(numbers):
+                continue
+            with self._values.reader() as reader:
+                batches = list(reader.take(rows, ROWS_PER_BATCH))
+                found = [pages.order.values(_plain(batch, pages.type, reader.where)) for batch in batches]
+            same = np.concatenate(
+                [
+                    equal_values(part, part_bounds)
+                    for part, part_bounds in _side_by_side(found, pages.order.pick(bounds, numbers))
+                ]
+            )
+            if not same.all():
+                page = int(numbers[np.flatnonzero(~same)[0]]) + pages.skipped
+                raise CorruptTable(pages.where, (f"page {page} has other values than its bounds say",))
 
     def lookup(self, keys: pa.Array) -> BTreeMatches:
         """All rows that hold one of these keys. Null is equal to nothing; a key may come more than once.
@@ -136,6 +170,14 @@ class BTreeIndex:
         return keys, np.concatenate([part.to_numpy() for part in parts])
 
 
+def _side_by_side(parts: list[Any], whole: Any) -> Iterator[tuple[Any, Any]]:
+    """Each part with the values that stand at its place in ``whole``."""
+    begin = 0
+    for part in parts:
+        yield part, whole[begin : begin + len(part)]
+        begin += len(part)
+
+
 # ------------------------------------------------------------------------------------------------------------- lookup
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pages:
@@ -183,7 +225,7 @@ def _read_lookup(store: Store, path: str, num_rows: int) -> _Pages:
     lows, highs = _storage(table["min"]), _storage(table["max"])
     order = order_of(lows.type)
     size = metadata.get(b"batch_size", b"%d" % _ROWS_PER_PAGE)
-    rows_per_page = int(size) if size.isdigit() else 0
+    rows_per_page = int(size) if size.isdigit() and len(size) <= _DIGITS_MAX else 0
     problems = list(_problems(table, lows, highs, order, rows_per_page, num_rows))
     if problems or order is None:
         raise CorruptTable(reader.where, tuple(problems))
@@ -214,6 +256,10 @@ def _problems(
         yield "its pages are not numbered one after the other"
     if highs.slice(highs.null_count).null_count:
         yield "a page without values comes after one with values"
+    nulls = int(np.sum(table["null_count"].to_numpy(), dtype=np.int64))
+    full, partial = highs.null_count * rows_per_page, (highs.null_count + 1) * rows_per_page
+    if not min(full, num_rows) <= nulls <= min(partial, num_rows):
+        yield f"it counts {nulls} nulls in {highs.null_count} pages without values"
 
 
 def _read_all(reader: DataFileReader, schema: pa.Schema) -> pa.Table:

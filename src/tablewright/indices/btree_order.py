@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Comparison", "Longs", "Order", "order_of", "spread"]
+__all__ = ["Comparison", "Longs", "Order", "equal_values", "order_of", "spread"]
 
 Longs = npt.NDArray[np.int64]
 Comparison = Callable[[Any, Longs], npt.NDArray[np.int8]]
@@ -221,6 +221,12 @@ def _places(keys: npt.NDArray[Any], lows: npt.NDArray[Any], highs: npt.NDArray[A
     if np.any(lows > highs) or np.any(lows[1:] < highs[:-1]):
         raise ValueError("its pages are not in order")
     return np.searchsorted(highs, keys, "left"), np.searchsorted(lows, keys, "right") - 1
+
+
+def equal_values(one: Any, other: Any) -> npt.NDArray[np.bool_]:
+    """Where two columns of values, as an order made them, are equal."""
+    same = one == other if isinstance(one, np.ndarray) else pc.equal(one, other).to_numpy(zero_copy_only=False)
+    return np.asarray(same, np.bool_)
 
 
 def order_of(kind: pa.DataType) -> Order | None:

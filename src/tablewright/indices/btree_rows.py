@@ -24,7 +24,9 @@ from tablewright.errors import CorruptTable
 from tablewright.format.fragment import Fragment
 from tablewright.format.index import IndexMetadata
 from tablewright.indices.btree import DATA_FILE, LOOKUP_FILE, BTreeIndex, BTreeMatches, stored_ids
+from tablewright.indices.btree_keys import fitted
 from tablewright.indices.btree_order import Longs
+from tablewright.indices.btree_verify import problems_of_hits, problems_of_ids, problems_of_size
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.address import join_uri
 
@@ -77,7 +79,7 @@ def find_rows(snapshot: Snapshot, segments: Iterable[IndexMetadata], keys: pa.Ar
 
     Ordered by position, then address. A row comes once per probe, also if several segments know it.
     """
-    found = [live_addresses(snapshot, index, BTreeIndex.open(snapshot, index).lookup(keys)) for index in segments]
+    found = [_found(snapshot, index, keys) for index in segments]
     positions = np.concatenate([np.zeros(0, np.int64), *(positions for positions, _ in found)])
     addresses = np.concatenate([np.zeros(0, np.uint64), *(addresses for _, addresses in found)])
     order = np.lexsort((addresses, positions))
@@ -85,6 +87,39 @@ def find_rows(snapshot: Snapshot, segments: Iterable[IndexMetadata], keys: pa.Ar
     again = np.zeros(len(order), np.bool_)
     again[1:] = (positions[1:] == positions[:-1]) & (addresses[1:] == addresses[:-1])
     return positions[~again], addresses[~again]
+
+
+def _found(snapshot: Snapshot, index: IndexMetadata, keys: pa.Array) -> tuple[Longs, Addresses]:
+    """The live hits of one segment, compared with the table as far as that is cheap."""
+    try:
+        opened = BTreeIndex.open(snapshot, index)
+        _refuse(snapshot, index, problems_of_size(opened.num_entries, _live_rows(snapshot, index)))
+        opened.check_pages()
+        known = fitted(keys, opened.type)
+        matches = opened.lookup(known)
+        are_addresses = opened.stores == "addresses"
+        _refuse(snapshot, index, problems_of_ids(snapshot, matches.ids, are_addresses=are_addresses))
+        positions, addresses = live_addresses(snapshot, index, matches)
+        _refuse(snapshot, index, problems_of_hits(snapshot, index.fields[0], known, positions, addresses))
+    except CorruptTable as error:
+        hint = f"drop index {index.name!r} or build it again, or merge without it: use_index(False)"
+        raise CorruptTable(error.path, (*error.problems, hint)) from error
+    return positions, addresses
+
+
+def _refuse(snapshot: Snapshot, index: IndexMetadata, problems: Iterator[str]) -> None:
+    found = tuple(problems)
+    if found:
+        store, directory = snapshot.index_place(index)
+        raise CorruptTable(join_uri(store.location.uri, f"{directory}/{DATA_FILE}"), found)
+
+
+def _live_rows(snapshot: Snapshot, index: IndexMetadata) -> int:
+    """The live rows of the fragments that a segment covers."""
+    fragments = snapshot.fragments
+    covering = np.frombuffer(covered(snapshot, (index,)).to_array(), np.uint32).astype(np.uint64)
+    here = np.isin(fragments.ids, covering)
+    return int((fragments.physical_rows[here] - fragments.deleted_rows[here]).sum())
 
 
 def live_addresses(snapshot: Snapshot, index: IndexMetadata, matches: BTreeMatches) -> tuple[Longs, Addresses]:
