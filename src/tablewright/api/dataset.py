@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 
 from tablewright.api import commit as commits
+from tablewright.api.arrow_dataset import ArrowDataset
 from tablewright.api.change_verbs import ChangeVerbs
 from tablewright.api.fragment import LanceFragment
 from tablewright.api.identity_verbs import IdentityVerbs
@@ -30,7 +30,7 @@ from tablewright.api.translate import from_transaction
 from tablewright.api.write import write_dataset
 from tablewright.engine.choose import choose_engine
 from tablewright.engine.local import LocalEngine
-from tablewright.errors import InvalidRequest, StorageError, TableNotFound, UnsupportedFeature
+from tablewright.errors import InvalidRequest, StorageError, TableNotFound
 from tablewright.format.transaction import MapUpdate, Restore, UpdateConfig
 from tablewright.operations import take
 from tablewright.operations.describe import describe_indices, describe_versions
@@ -78,10 +78,8 @@ def dataset(
     return LanceDataset._of(snapshot, default_scan_options=default_scan_options, engine=engine, spark=spark)
 
 
-class LanceDataset(ChangeVerbs, IdentityVerbs, pads.Dataset):  # type: ignore[misc]
+class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset):
     """One version of a Lance table."""
-
-    _snapshot: Snapshot
 
     def __init__(
         self,
@@ -97,12 +95,8 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, pads.Dataset):  # type: ignore[mi
         self._set(opened._snapshot, default_scan_options, engine, spark)
 
     def _set(self, snapshot: Snapshot, scan: Mapping[str, Any] | None, engine: Any, spark: Any) -> None:
-        self._snapshot, self._default_scan_options, self._engine, self._spark = (
-            snapshot,
-            dict(scan or {}),
-            engine,
-            spark,
-        )
+        self._default_scan_options, self._engine, self._spark = dict(scan or {}), engine, spark
+        self._snapshot = snapshot
 
     @classmethod
     def _of(
@@ -273,6 +267,9 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, pads.Dataset):  # type: ignore[mi
         matter to pylance's own reader (``batch_readahead``, ``use_stats``…) are accepted and ignored.
         """
         given = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, **options}
+        return self._arrow_scanner(given) or self._scan(given)
+
+    def _scan(self, given: Mapping[str, Any]) -> LanceScanner:
         merged = {**self._default_scan_options, **{name: value for name, value in given.items() if value is not None}}
         return LanceScanner(self._snapshot, scan_options(merged), self._engine, self._spark)
 
@@ -291,7 +288,8 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, pads.Dataset):  # type: ignore[mi
         >>> ds.to_table(columns={"double": "id * 2"}, filter="id > 1").to_pydict()
         {'double': [4, 6]}
         """
-        return self.scanner(columns, filter, limit, offset, **options).to_table()
+        given = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, **options}
+        return self._scan(given).to_table()
 
     def to_batches(
         self,
@@ -302,7 +300,8 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, pads.Dataset):  # type: ignore[mi
         **options: Any,
     ) -> Iterator[pa.RecordBatch]:
         """Read as a stream of batches."""
-        return self.scanner(columns, filter, limit, offset, **options).to_batches()
+        given = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, **options}
+        return self._scan(given).to_batches()
 
     def to_pandas(self, columns: Any = None, filter: Any = None, **options: Any) -> Any:
         """Read into a pandas DataFrame."""
@@ -319,7 +318,7 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, pads.Dataset):  # type: ignore[mi
 
         ``filter`` is SQL text: it runs inside the reading tasks, so that what does not match never reaches Spark.
         """
-        return self.scanner(columns, filter, **options).to_spark(spark)
+        return self._scan({"columns": columns, "filter": filter, **options}).to_spark(spark)
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
         """The first rows."""
@@ -364,9 +363,9 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, pads.Dataset):  # type: ignore[mi
         return SqlQueryBuilder(self, sql)
 
     def get_fragments(self, filter: pc.Expression | None = None) -> list[LanceFragment]:
-        """All fragments, in order."""
-        if filter is not None:
-            raise InvalidRequest("get_fragments() has no filter: Lance fragments carry no partition values.")
+        """All fragments, in order. A filter leaves none out: fragments have no partition values to compare it with."""
+        if not isinstance(filter, pc.Expression | None):
+            raise InvalidRequest(f"get_fragments() takes a pyarrow Expression, not {filter!r}.")
         return [LanceFragment(self, fragment=fragment) for fragment in self._snapshot.fragments]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
@@ -378,28 +377,6 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, pads.Dataset):  # type: ignore[mi
     def validate(self) -> None:
         """Check this version against its files; raises :class:`~tablewright.errors.CorruptTable` with all problems."""
         validate(self._snapshot, LocalEngine().map)
-
-    # ---- what pyarrow's datasets can do, through Arrow tables (their C++ side is not ours)
-
-    def filter(self, expression: pc.Expression | str) -> pads.Dataset:
-        """The matching rows as a dataset in memory; ``scanner(filter=…)`` streams them."""
-        return pads.dataset(self.to_table(filter=expression))
-
-    def sort_by(self, sorting: Any, **options: Any) -> pads.Dataset:
-        """The sorted rows as a dataset in memory."""
-        return pads.dataset(self.to_table().sort_by(sorting, **options))
-
-    def join(self, right_dataset: Any, keys: Any, *args: Any, **options: Any) -> pads.Dataset:
-        """A join in memory, with the arguments of ``pyarrow.Table.join``."""
-        return pads.dataset(self.to_table().join(_in_memory(right_dataset), keys, *args, **options))
-
-    def join_asof(self, right_dataset: Any, *args: Any, **options: Any) -> pads.Dataset:
-        """A join by nearest key in memory, with the arguments of ``pyarrow.Table.join_asof``."""
-        return pads.dataset(self.to_table().join_asof(_in_memory(right_dataset), *args, **options))
-
-    def replace_schema(self, schema: pa.Schema) -> None:
-        """Not offered: a version has one schema."""
-        raise UnsupportedFeature("replace_schema() is not offered: select or cast columns with scanner(columns={…}).")
 
     # ---- writing
 
@@ -469,10 +446,6 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, pads.Dataset):  # type: ignore[mi
             )
         elif not ignore_not_found:
             raise StorageError(f"Not found: {store.location.uri}. There is no table to drop.")
-
-
-def _in_memory(data: Any) -> pa.Table:
-    return data.to_table() if hasattr(data, "to_table") else data
 
 
 def _reopen(uri: str, options: dict[str, str], version: int, scan: dict[str, Any]) -> LanceDataset:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from tablewright.api import fragment_columns
+from tablewright.api.arrow_dataset import passes_for
 from tablewright.api.inputs import UnknownInput
 from tablewright.api.locate import open_world
 from tablewright.api.metadata import DataFile, DeletionFile, FragmentMetadata
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["FragmentSession", "LanceFragment", "write_fragments"]
 
 
-class LanceFragment(pads.Fragment):  # type: ignore[misc]
+class LanceFragment:
     """One horizontal slice of one version of a table.
 
     >>> import tablewright as tw
@@ -46,6 +47,8 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
     >>> [fragment.count_rows() for fragment in ds.get_fragments()]
     [2, 1]
     """
+
+    __class__ = passes_for(pads.Fragment)
 
     def __init__(
         self, dataset: LanceDataset, fragment_id: int | None = None, *, fragment: Fragment | None = None
@@ -107,9 +110,18 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             None if self._fragment.deletion is None else DeletionFile.of(self._fragment.deletion).path(self.fragment_id)
         )
 
-    def scanner(self, columns: Any = None, filter: str | pc.Expression | None = None, **options: Any) -> LanceScanner:
-        """A scan of this fragment only; options as for the dataset's."""
-        return self._dataset.scanner(columns=columns, filter=filter, fragments=[self], **options)
+    def scanner(self, *arguments: Any, **options: Any) -> LanceScanner:
+        """A scan of this fragment only: ``columns``, ``filter`` and options as for the dataset's.
+
+        pyarrow's fragments take a schema first, and DataFusion gives them the table's: it may stand there.
+        """
+        if arguments and isinstance(arguments[0], pa.Schema):
+            if not arguments[0].equals(self.schema):
+                raise InvalidRequest(
+                    "A fragment is scanned in the schema of its table: choose columns with columns=[…]."
+                )
+            arguments = arguments[1:]
+        return self._dataset._scan({**_named(arguments, options), "fragments": [self]})
 
     def to_table(self, columns: Any = None, filter: str | pc.Expression | None = None, **options: Any) -> pa.Table:
         """Read into memory."""
@@ -260,6 +272,15 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         """Metadata for a data file that lies in the table's ``data/`` already; its columns are matched by name."""
         fragment = describe_data_file(dataset._world, dataset._snapshot.schema, filename, fragment_id)
         return FragmentMetadata.of(fragment)
+
+
+def _named(arguments: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The positional arguments of a scan by name."""
+    names = ("columns", "filter")
+    twice = [name for name in names[: len(arguments)] if name in options]
+    if len(arguments) > len(names) or twice:
+        raise UnknownInput(f"scanner() takes columns and filter, then options by name; got {len(arguments)} without.")
+    return {**dict(zip(names, arguments, strict=False)), **options}
 
 
 class FragmentSession:

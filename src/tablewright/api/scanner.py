@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from tablewright.api.arrow_dataset import ARROW_ONLY, passes_for
 from tablewright.checks import listed, whole_number
 from tablewright.engine.choose import Choice, choose_engine
 from tablewright.errors import InvalidRequest, UnsupportedFeature
@@ -45,7 +46,7 @@ _HINTS = frozenset(
         "disable_scoring_autoprojection",
         "index_segments",
     ]
-)
+)  # hints to a reader that change how it reads, never what
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def scan_options(given: Mapping[str, Any]) -> ScanOptions:
         elif name in _LATER:
             if value not in (None, False):
                 raise UnsupportedFeature(f"{name}= is not part of this release: search indices come with later work.")
-        elif name not in _HINTS and name != "scan_stats_callback":
+        elif name not in _HINTS | ARROW_ONLY and name != "scan_stats_callback":
             raise InvalidRequest(f"Unknown scan option {name!r}: there are {', '.join(sorted(known))}.")
     if chosen.get("fragments") is not None:
         given_fragments = listed(chosen["fragments"], "fragments")
@@ -75,7 +76,7 @@ def scan_options(given: Mapping[str, Any]) -> ScanOptions:
     return ScanOptions(**chosen)
 
 
-class LanceScanner(pads.Scanner):  # type: ignore[misc]
+class LanceScanner:
     """A scan of one version, ready to run as often as you like.
 
     >>> import tablewright as tw
@@ -83,6 +84,8 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
     >>> ds.scanner(filter="id > 1", order_by=["id"]).to_table().to_pydict()
     {'id': [2, 3]}
     """
+
+    __class__ = passes_for(pads.Scanner)
 
     def __init__(self, snapshot: Snapshot, options: ScanOptions, engine: Any = None, spark: Any = None) -> None:
         self._snapshot, self._options, self._engine, self._spark = snapshot, options, engine, spark

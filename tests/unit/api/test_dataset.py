@@ -49,15 +49,6 @@ class TestDrop:
             tw.LanceDataset.drop(wrong)
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [(tw.LanceDataset, pads.Dataset), (tw.LanceFragment, pads.Fragment)])
-def test_nothing_of_pyarrows_cpp_side_is_inherited(ours: type, theirs: type) -> None:
-    """A method of theirs would follow a null pointer: every public one is ours."""
-    inherited = [
-        name for name in dir(theirs) if not name.startswith("_") and getattr(ours, name) is getattr(theirs, name)
-    ]
-    assert inherited == []
-
-
 class TestPyarrowsVerbs:
     def test_filter_sort_and_join(self, ds: tw.LanceDataset) -> None:
         assert ds.filter(pc.field("id") > 1).to_table()["id"].to_pylist() == [3, 2]
@@ -66,12 +57,42 @@ class TestPyarrowsVerbs:
         for other in (right, pads.dataset(right)):
             assert ds.join(other, "id", join_type="inner").to_table().to_pylist() == [{"id": 1, "s": "a", "n": 10}]
 
-    def test_what_needs_their_cpp_side_is_refused(self, ds: tw.LanceDataset, tmp_path: Path) -> None:
-        for use in (lambda: pads.dataset([ds, ds]), lambda: pads.Scanner.from_fragment(ds.get_fragment(0))):
-            with pytest.raises(UnsupportedFeature):
-                use()
-        with pytest.raises(InvalidRequest):
-            pads.write_dataset(ds, tmp_path / "x", format="parquet")
+    def test_their_cpp_side_reads_the_version(self, ds: tw.LanceDataset, tmp_path: Path) -> None:
+        scan = pads.Scanner.from_dataset(ds, filter=pc.field("id") > 1)
+        assert scan.to_table()["id"].to_pylist() == [3, 2]
+        ds.insert({"id": [9], "s": ["z"]})
+        assert scan.to_table()["id"].to_pylist() == [3, 2]
+        assert pads.Scanner.from_dataset(ds).count_rows() == 4
+        pads.write_dataset(ds, tmp_path / "x", format="parquet")
+        assert pads.dataset(tmp_path / "x").to_table()["id"].to_pylist() == [3, 1, 2, 9]
+
+    def test_it_reads_a_large_table_in_parts(self, tmp_path: Path) -> None:
+        rows = pa.table({"id": range(300_000), "kind": pa.array(["a", "b"] * 150_000).dictionary_encode()})
+        ds = tw.write_dataset(rows, tmp_path / "t.lance", max_rows_per_file=70_000)
+        ds.delete("id % 1000 = 7")
+        assert len(list(pads.Dataset.get_fragments(ds))) == 3
+        assert pads.Scanner.from_dataset(ds).to_table().equals(ds.to_table())
+
+    def test_what_it_can_not_hold_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tablewright.api.arrow_dataset._PART_BYTES_MAX", 100)
+        ds = tw.write_dataset({"id": range(100)}, tmp_path / "t.lance")
+        with pytest.raises(UnsupportedFeature, match=r"too large for pyarrow's C\+\+ scanner.*to_reader"):
+            pads.Scanner.from_dataset(ds).to_table()
+
+    def test_options_of_theirs_are_hints(self, ds: tw.LanceDataset) -> None:
+        assert ds.to_table(use_threads=False, cache_metadata=True).num_rows == 3
+        assert ds.scanner(filter="id > 1", use_threads=True).to_table().num_rows == 2
+
+    def test_fragments_take_their_arguments(self, tmp_path: Path) -> None:
+        ds = tw.write_dataset({"id": [3, 1, 2], "s": ["c", "a", "b"]}, tmp_path / "t.lance")
+        fragment = ds.get_fragments(pc.field("id") > 100)[0]
+        assert fragment.scanner(ds.schema, columns=["id"], filter=pc.field("id") > 1).to_table().num_rows == 2
+        assert fragment.scanner(["id"], "id > 1").to_table().to_pydict() == {"id": [3, 2]}
+        for wrong in ((pa.schema([("x", pa.int8())]),), (["id"], "id > 1", 3)):
+            with pytest.raises(InvalidRequest):
+                fragment.scanner(*wrong)
+        with pytest.raises(InvalidRequest, match="takes a pyarrow Expression"):
+            ds.get_fragments("id > 1")
 
 
 def test_copies_and_pickles_are_the_same_version(tmp_path: Path) -> None:
