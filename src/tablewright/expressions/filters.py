@@ -20,7 +20,7 @@ from tablewright.errors import InvalidRequest
 from tablewright.expressions.arrow_sets import with_unknown_nulls
 from tablewright.expressions.kernels import Condition
 from tablewright.expressions.scope import SchemaLike, Scope, empty_batch, with_system_columns
-from tablewright.expressions.sql import CompiledExpression, compile_sql
+from tablewright.expressions.sql import CompiledExpression, QuotedNames, compile_sql
 
 __all__ = ["Filter", "Predicate", "compile_filter"]
 
@@ -52,7 +52,13 @@ class Predicate:
         return batch.filter(self.mask(batch))
 
 
-def compile_filter(filter: Filter, schema: SchemaLike | pa.Schema, *, now_ns: int | None = None) -> Predicate:
+def compile_filter(
+    filter: Filter,
+    schema: SchemaLike | pa.Schema,
+    *,
+    now_ns: int | None = None,
+    quoted_names: QuotedNames | None = None,
+) -> Predicate:
     """Compile a filter over a table's rows (its columns and the system columns).
 
     >>> predicate = compile_filter("x > 1 and s is not null", pa.schema([("x", pa.int64()), ("s", pa.string())]))
@@ -61,7 +67,7 @@ def compile_filter(filter: Filter, schema: SchemaLike | pa.Schema, *, now_ns: in
     """
     if isinstance(filter, pc.Expression):
         return _compile_arrow(filter, with_system_columns(schema))
-    compiled = compile_sql(filter, schema, now_ns=now_ns, condition=True)
+    compiled = compile_sql(filter, schema, now_ns=now_ns, condition=True, quoted_names=quoted_names)
     if not pa.types.is_boolean(compiled.type):
         raise InvalidRequest(
             f"Invalid user input: The filter {filter} does not return a boolean, but {compiled.type}. "

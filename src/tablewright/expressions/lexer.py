@@ -34,6 +34,7 @@ class Token:
 
     kind: Kind
     value: str
+    double_quoted: bool = False
 
     def is_word(self, *words: str) -> bool:
         """Whether this is one of the given keywords (upper case)."""
@@ -75,7 +76,7 @@ def tokenize(expression: str) -> Iterator[Token]:
                 f"of the expression: {expression}"
             )
         kind = Kind(group)
-        if kind in (Kind.TEXT, Kind.NAME):
-            quote = source[0]
+        quote = source[0] if kind in (Kind.TEXT, Kind.NAME) else ""
+        if quote:
             source = source[1:-1].replace(quote * 2, quote)
-        yield Token(kind, source)
+        yield Token(kind, source, double_quoted=quote == '"')

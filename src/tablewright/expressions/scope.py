@@ -50,7 +50,7 @@ def with_system_columns(schema: SchemaLike | pa.Schema) -> pa.Schema:
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     """A batch of no rows."""
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 class Scope:
@@ -67,6 +67,16 @@ class Scope:
         """The top-level column that ``name`` means, or None."""
         found = self._exact.get(name) or (None if exact else self._folded.get(name.lower()))
         return None if found is None else str(found.name)
+
+    def named(self, text: str) -> tuple[str, ...] | None:
+        """The path of the field that a text names, as a column's name or dotted, or None."""
+        top = self.column(text)
+        if top is not None:
+            return (top,)
+        try:
+            return self.resolve(text.split("."))
+        except InvalidRequest:
+            return None
 
     def resolve(self, parts: Sequence[str], *, exact: bool = False) -> tuple[str, ...]:
         """The path of real names that ``parts`` mean; :class:`InvalidRequest` if there is no such field."""

@@ -6,8 +6,9 @@
 3. *Evaluate*: a compiled expression is plain text and names. It travels in a task, and each batch is parsed anew,
    which costs microseconds.
 
-Deliberate differences from pylance: text behind a ``;`` or a second expression behind a comma is an error (pylance
-drops it silently), and what :mod:`.comparisons` lists as plain is allowed.
+Deliberate differences from pylance: a comparison of texts where a column was meant is an error (:mod:`.quotes`), so is
+text behind a ``;`` or a second expression behind a comma (pylance drops it silently), and what :mod:`.comparisons`
+lists as plain is allowed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 from datafusion import Expr
@@ -23,10 +25,13 @@ from tablewright.errors import InvalidRequest
 from tablewright.expressions.comparisons import check_tree
 from tablewright.expressions.engine import ExpressionError, Frame, evaluate
 from tablewright.expressions.kernels import Condition, condition_of
+from tablewright.expressions.quotes import check_quotes
 from tablewright.expressions.scope import SchemaLike, Scope, empty_batch, with_system_columns
 from tablewright.expressions.translate import column_sql, translate
 
-__all__ = ["CompiledExpression", "Projection", "compile_projection", "compile_sql"]
+__all__ = ["CompiledExpression", "Projection", "QuotedNames", "compile_projection", "compile_sql"]
+
+QuotedNames: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +97,18 @@ class Projection:
 
 
 def compile_sql(
-    expression: str, schema: SchemaLike | pa.Schema, *, now_ns: int | None = None, condition: bool = False
+    expression: str,
+    schema: SchemaLike | pa.Schema,
+    *,
+    now_ns: int | None = None,
+    condition: bool = False,
+    quoted_names: QuotedNames | None = None,
 ) -> CompiledExpression:
     """Compile an expression over the rows of a table (its columns and the system columns).
 
     ``now_ns`` is the moment that ``now()`` means, in nanoseconds since the epoch; the current time if not given.
-    ``condition`` reads ``regexp_match`` as a boolean where one is expected, as filters do.
+    ``condition`` reads ``regexp_match`` as a boolean where one is expected, as filters do. ``quoted_names`` are
+    texts in double quotes that name fields in a wider scope than ``schema``.
 
     >>> schema = pa.schema([("x", pa.int32()), ("name", pa.string())])
     >>> compiled = compile_sql("X + 1", schema)
@@ -111,7 +122,7 @@ def compile_sql(
     scope = Scope(with_system_columns(schema))
     moment = time.time_ns() if now_ns is None else now_ns
     try:
-        return _compile(expression, scope, moment, condition)
+        return _compile(expression, scope, moment, condition, quoted_names or {})
     except InvalidRequest as error:
         raise InvalidRequest(_in_full(str(error), expression, scope)) from None
     except ExpressionError as error:
@@ -140,11 +151,13 @@ def _in_full(message: str, expression: str, scope: Scope) -> str:
     return message if known in message else f"{message} The columns are: {known}."
 
 
-def _compile(expression: str, scope: Scope, now_ns: int, condition: bool) -> CompiledExpression:
+def _compile(expression: str, scope: Scope, now_ns: int, condition: bool, names: QuotedNames) -> CompiledExpression:
     translation = translate(expression, scope, now_ns, condition=condition)
     sql = translation.sql
     frame = Frame(empty_batch(pa.schema([scope.schema.field(name) for name in translation.columns])))
     tree = frame.parse(sql)
+    if quoted := translation.quoted_names or names:
+        check_quotes(tree, quoted, condition=condition)
     check_tree(frame, tree)
     types = {name: scope.schema.field(name).type for name in translation.columns}
     if condition and (simple := condition_of(tree, types)) is not None:

@@ -15,7 +15,7 @@ called ``end`` or ``from`` from the keyword, since keywords such as AND, IS, LIK
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tablewright.errors import InvalidRequest
@@ -47,11 +47,15 @@ _NANOSECOND_YEARS = range(1678, 2262)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """DataFusion's text of an expression, and the columns and struct paths that it reads."""
+    """DataFusion's text of an expression, and the columns and struct paths that it reads.
+
+    ``quoted_names`` are texts in double quotes that are the name of a field as well, with its path.
+    """
 
     sql: str
     columns: tuple[str, ...]
     paths: tuple[tuple[str, ...], ...]
+    quoted_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def quote_name(name: str) -> str:
@@ -84,7 +88,13 @@ def translate(expression: str, scope: Scope, now_ns: int, *, condition: bool = F
     writer = _Writer(match_as_condition(tokens) if condition else tokens, scope, now_ns)
     sql = " ".join(writer.run())
     paths = tuple(dict.fromkeys(writer.paths))
-    return Translation(sql=sql, columns=tuple(dict.fromkeys(path[0] for path in paths)), paths=paths)
+    texts = (token.value for token in tokens if token.double_quoted)
+    return Translation(
+        sql=sql,
+        columns=tuple(dict.fromkeys(path[0] for path in paths)),
+        paths=paths,
+        quoted_names={text: path for text in texts if (path := scope.named(text)) is not None},
+    )
 
 
 @dataclass(slots=True)

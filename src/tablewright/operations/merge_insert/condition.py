@@ -70,7 +70,8 @@ def compile_condition(text: str, table: Schema, source: pa.Schema, now_ns: int) 
     """
     both = pa.schema([pa.field("source", pa.struct(list(source))), pa.field("target", _whole(table))])
     try:
-        paths = translate(text, _Sides(both), now_ns, condition=True).paths
+        translation = translate(text, _Sides(both), now_ns, condition=True)
+        paths = translation.paths
         wanted = {side: [path[1:] for path in paths if path[0] == side] for side in _SIDES}
         for side, fields in wanted.items():
             if any(not path for path in fields):
@@ -78,7 +79,7 @@ def compile_condition(text: str, table: Schema, source: pa.Schema, now_ns: int) 
                     f"Invalid user input: {side} is a side of the merge, not a column: name one of its columns."
                 )
         used = pa.schema([pa.field(side, _pruned(both.field(side).type, wanted[side])) for side in _SIDES])
-        predicate = compile_filter(text, used, now_ns=now_ns)
+        predicate = compile_filter(text, used, now_ns=now_ns, quoted_names=translation.quoted_names)
     except InvalidRequest as error:
         raise InvalidMerge(
             f"{error} The condition of when_matched_update_all uses source.<column> and target.<column>."
@@ -97,6 +98,11 @@ def compile_table_condition(text: str, table: Schema, now_ns: int | None = None)
 
 class _Sides(Scope):
     """The two sides; a column without its side is told which to write."""
+
+    def named(self, text: str) -> Path | None:
+        """The path of a field, given with its side or without."""
+        paths = (super(_Sides, self).named(name) for name in (text, *(f"{side}.{text}" for side in _SIDES)))
+        return next((path for path in paths if path is not None), None)
 
     def unknown(self, name: str, among: Sequence[str] | None = None) -> InvalidRequest:
         having = [side for side in _SIDES if Scope(pa.schema(list(self.schema.field(side).type))).column(name)]

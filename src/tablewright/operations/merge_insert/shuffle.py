@@ -92,7 +92,7 @@ def key_names(key: KeyColumns) -> list[str]:
 
 def key_schema(key: KeyColumns, table: pa.Schema) -> pa.Schema:
     """The columns that travel."""
-    nothing = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in table], schema=table)
+    nothing = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in table], schema=table)
     cells = [_cells(array) for array in key.of(nothing)]
     keys = [pa.field(name, array.type) for name, array in zip(key_names(key), cells, strict=True)]
     return pa.schema([*keys, pa.field("side", pa.int8()), pa.field("place", pa.int64())])

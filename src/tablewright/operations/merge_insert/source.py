@@ -190,7 +190,7 @@ class _Chosen:
 
 def _no_rows(schema: pa.Schema, names: Sequence[str]) -> pa.RecordBatch:
     chosen = pa.schema([schema.field(name) for name in names])
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in chosen], schema=chosen)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in chosen], schema=chosen)
 
 
 # ---------------------------------------------------------------------------------------------------------- keeping
