@@ -358,6 +358,7 @@ def retry_options(conflict_retries: Any, retry_timeout: Any) -> RetryOptions:
         raise InvalidRequest(f"retry_timeout must be non-negative, got {retry_timeout}.")
     return RetryOptions(
         conflict_retries=whole_number(conflict_retries, "conflict_retries"),
+        are_arguments=True,
         retry_timeout_seconds=retry_timeout.total_seconds(),
     )
 

@@ -100,7 +100,52 @@ def _mismatch(left: Expr, left_type: pa.DataType, right: Expr, right_type: pa.Da
     text = f"{_shown(left)} is of type {left_type} and can't be compared with {_shown(right)} of type {right_type}"
     if right.variant_name() == "Literal" and _kind(right_type) == "text":
         return f"{text}: could not convert the literal to {left_type}. A column's name is quoted by backticks"
-    return f"{text}: cast one of them, as in cast({_shown(left)} as {right_type})"
+    return f"{text}: {_advice(left, left_type, right, right_type)}"
+
+
+_SQL_NAMES = {
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.uint8(): "tinyint unsigned",
+    pa.uint16(): "smallint unsigned",
+    pa.uint32(): "int unsigned",
+    pa.uint64(): "bigint unsigned",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.date32(): "date",
+}
+
+
+def _advice(left: Expr, left_type: pa.DataType, right: Expr, right_type: pa.DataType) -> str:
+    """What to write instead: a cast that SQL can do, of a column if one of the two is."""
+    if _kind(left_type) == "text" and right.variant_name() == "Literal" and _kind(right_type) == "number":
+        return f"write '{_shown(right)}' in quotes, or cast({_shown(left)} as {_sql_name(right_type)})"
+    if _kind(left_type) != "text" and _kind(right_type) == "text":
+        return f"cast one of them, as in cast({_shown(left)} as string)"
+    if {_kind(left_type), _kind(right_type)} == {"number", "boolean"}:
+        number, truth = (left, right) if _kind(left_type) == "number" else (right, left)
+        if truth.variant_name() == "Literal":
+            return f"compare it with a number, as in {_shown(number)} <> 0"
+        return f"cast one of them, as in cast({_shown(truth)} as int)"
+    if right.variant_name() == "Column" and _kind(left_type) == "text":
+        return f"cast one of them, as in cast({_shown(right)} as string)"
+    return f"cast one of them, as in cast({_shown(left)} as {_sql_name(right_type)})"
+
+
+def _sql_name(kind: pa.DataType) -> str:
+    """A type as ``cast`` spells it."""
+    if pa.types.is_dictionary(kind):
+        return _sql_name(kind.value_type)
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision}, {kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp"
+    if pa.types.is_time(kind):
+        return "time"
+    return _SQL_NAMES.get(kind, "string")
 
 
 def _kind(kind: pa.DataType) -> str:
@@ -122,4 +167,7 @@ def _kind(kind: pa.DataType) -> str:
 def _shown(expression: Expr) -> str:
     if expression.variant_name() == "Literal":
         return repr(expression.python_value().as_py())
+    if expression.variant_name() == "Column":
+        name = str(expression.canonical_name())
+        return name if name.isidentifier() else f"`{name}`"
     return str(expression.canonical_name())

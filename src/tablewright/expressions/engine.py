@@ -116,9 +116,13 @@ def _plain(array: Any) -> pa.Array:
 _NOISE = re.compile(r"DataFusion error: |Optimizer rule '\w+' failed|type_coercion|caused by|SQL error: |Arrow error: ")
 _PARSER = re.compile(r'ParserError\("(.*)"\)', re.DOTALL)
 _PLACE = re.compile(r" at Line: \d+, Column: \d+")
+_INTERNAL = re.compile(r"Internal error: |Error during planning: |This feature is not implemented: ")
+_REPORT = re.compile(r"\.?\s*This issue was likely.*", re.DOTALL)
+_ASSERTION = re.compile(r"Assertion failed: [^:]*(?:::[^:]*)*: ")
 
 
 def _one_line(error: Exception) -> str:
     text = _NOISE.sub("", str(error).split("\n\nbacktrace")[0])
     text = _PARSER.sub(r"\1", text)
+    text = _ASSERTION.sub("", _REPORT.sub("", _INTERNAL.sub("", text)))
     return " ".join(_PLACE.sub("", text).split())[:500]

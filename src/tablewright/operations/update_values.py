@@ -10,11 +10,15 @@ A field of a struct that is null gets its value too: the struct is no longer nul
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import combinations
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as at
 
@@ -116,11 +120,35 @@ def compile_updates(updates: Mapping[str, str], table: Schema, now_ns: int) -> A
 
 def _assignment(table: Schema, schema: pa.Schema, name: str, sql: str, now_ns: int) -> Assignment:
     check_text(name, "a column's name in updates")
-    check_text(sql, f"the expression of column {name!r}")
+    if not isinstance(sql, str):
+        raise WrongType(
+            f"Invalid user input: the new value of column {name!r} must be SQL text, got {sql!r} of type "
+            f"{type(sql).__name__}. Write {{{name!r}: {_sql_of(sql)!r}}}."
+        )
     path = _resolve(schema, name)
     field_id, kind = _find(table, path), _type_at(schema, path)
-    expression = compile_sql(sql, table, now_ns=now_ns)
+    try:
+        expression = compile_sql(sql, table, now_ns=now_ns)
+    except InvalidRequest as error:
+        if "'" in sql or not (at.is_string(kind) or at.is_large_string(kind)):
+            raise
+        raise InvalidRequest(f"{error} For the text {sql} write {{{name!r}: {_sql_of(sql)!r}}}.") from error
     return Assignment(path=path, field_id=field_id, kind=_storage(kind), expression=expression)
+
+
+def _sql_of(value: Any) -> str:
+    """A Python value as SQL, for a hint."""
+    if value is None or isinstance(value, bool | np.bool_):
+        return "null" if value is None else str(bool(value)).lower()
+    if isinstance(value, dt.datetime):
+        return f"timestamp '{value.isoformat(sep=' ')}'"
+    if isinstance(value, dt.date):
+        return f"date '{value.isoformat()}'"
+    if isinstance(value, list | tuple | np.ndarray):
+        return f"[{', '.join(map(_sql_of, value))}]"
+    if isinstance(value, int | float | Decimal | np.number):
+        return str(value)
+    return "'" + str(value).replace("'", "''") + "'"
 
 
 def _resolve(schema: pa.Schema, name: str) -> Path:

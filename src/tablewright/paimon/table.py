@@ -235,7 +235,11 @@ class PaimonTable:
         self._check_newest()
         if not isinstance(retry_timeout, timedelta):
             raise WrongType(f"retry_timeout must be a timedelta, got {retry_timeout!r}.")
-        retries = RetryOptions(conflict_retries=conflict_retries, retry_timeout_seconds=retry_timeout.total_seconds())
+        retries = RetryOptions(
+            conflict_retries=conflict_retries,
+            retry_timeout_seconds=retry_timeout.total_seconds(),
+            are_arguments=True,
+        )
         result, self._state = delete_rows(self._world, predicate, self._matcher(predicate, engine), retries)
         return result
 

@@ -20,10 +20,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryOptions:
-    """How often, and for how long (seconds since the first conflict), an operation runs again."""
+    """How often, and for how long (seconds since the first conflict), an operation runs again.
+
+    ``are_arguments``: the caller can choose them, so an error may advise to.
+    """
 
     conflict_retries: int = 10
     retry_timeout_seconds: float = 30.0
+    are_arguments: bool = False
 
     def __post_init__(self) -> None:
         if self.conflict_retries < 0:
@@ -42,15 +46,23 @@ def with_retries(world: World, run: Callable[[int], T], options: RetryOptions | 
         except CommitConflict as conflict:
             elapsed = world.clock.monotonic() - started
             last = attempt == options.conflict_retries or elapsed >= options.retry_timeout_seconds
-            if not conflict.retryable or (last and attempt == 0):
+            if not conflict.retryable:
                 raise
             if last:
-                raise CommitConflict(
-                    conflict.ours,
-                    conflict.theirs,
-                    conflict.version,
-                    fragments=conflict.fragments,
-                    reason=f"Too many concurrent writers. Attempted {attempt} retries",
-                ) from conflict
+                raise _exhausted(conflict, attempt, elapsed, options) from conflict
             world.clock.sleep(min(2.0, 0.02 * 2**attempt) * world.jitter())
     raise AssertionError("unreachable")
+
+
+def _exhausted(conflict: CommitConflict, retries: int, elapsed: float, options: RetryOptions) -> CommitConflict:
+    """The last conflict, with what was tried and which argument allows more."""
+    reason = conflict.reason
+    if retries:
+        reason = f"Too many concurrent writers. Attempted {retries} retries in {elapsed:.1f} s"
+    if options.are_arguments:
+        limit = f"conflict_retries={options.conflict_retries}"
+        if retries < options.conflict_retries:
+            limit = f"retry_timeout={options.retry_timeout_seconds:g} s"
+        advice = f"It ran with {limit}; a higher conflict_retries= or retry_timeout= tries longer"
+        reason = f"{reason}. {advice}" if reason else advice
+    return CommitConflict(conflict.ours, conflict.theirs, conflict.version, fragments=conflict.fragments, reason=reason)

@@ -569,3 +569,40 @@ def test_nulls_of_deleted_rows_do_not_matter(tmp_path: Path) -> None:
     dataset.checkout_latest()
     dataset.update({"x": "x + 1"}, where="id = 2", write_mode="rewrite_columns")
     assert refereed(dataset) == [{"id": 2, "x": 6}, {"id": 3, "x": 6}]
+
+
+class TestValuesThatAreNoSql:
+    """A Python value, or a text without its quotes: the error says what to write, and that works."""
+
+    @pytest.mark.parametrize(
+        ("column", "value", "written"),
+        [
+            ("id", 5, "5"),
+            ("id", np.int32(5), "5"),
+            ("x", 2.5, "2.5"),
+            ("x", None, "null"),
+            ("b", True, "true"),
+            ("b", np.bool_(False), "false"),
+            ("day", dt.date(2026, 1, 2), "date '2026-01-02'"),
+            ("ts", dt.datetime(2026, 1, 2, 3, 4, 5), "timestamp '2026-01-02 03:04:05'"),
+            ("tags", ["a", "it's"], "['a', 'it''s']"),
+            ("name", "zed", "'zed'"),
+            ("name", "hello world", "'hello world'"),
+            ("name", "a-b@c.de", "'a-b@c.de'"),
+        ],
+    )
+    def test_the_hint_works(self, column: str, value: Any, written: str) -> None:
+        row = {"id": 1, "x": 0.5, "b": True, "day": dt.date(2000, 1, 1), "ts": dt.datetime(2000, 1, 1)}
+        ds = tw.write_dataset([{**row, "tags": ["z"], "name": "n"}], f"memory://{uuid.uuid4()}")
+        with pytest.raises(InvalidRequest) as caught:
+            ds.update({column: value})
+        assert f"write {{{column!r}: {written!r}}}." in str(caught.value).replace("Write", "write")
+        ds.update({column: written})
+        expected = value.item() if isinstance(value, np.generic) else value
+        assert ds.to_table()[column].to_pylist() == [expected]
+
+    def test_a_misspelt_column_of_numbers_gets_no_such_hint(self) -> None:
+        ds = tw.write_dataset({"id": [1]}, f"memory://{uuid.uuid4()}")
+        with pytest.raises(InvalidRequest, match="Did you mean 'id'") as caught:
+            ds.update({"id": "idd + 1"})
+        assert "For the text" not in str(caught.value)

@@ -55,6 +55,24 @@ def test_without_retries_the_conflict_comes_as_it_is() -> None:
     assert run.tries == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "limit"),
+    [
+        ({"conflict_retries": 2}, "conflict_retries=2"),
+        ({"conflict_retries": 0}, "conflict_retries=0"),
+        ({"retry_timeout_seconds": 30.0}, "retry_timeout=30 s"),
+    ],
+)
+def test_the_error_names_the_arguments_that_try_longer(options: dict[str, Any], limit: str) -> None:
+    run = Losing(99, seconds=20.0 if "retry_timeout_seconds" in options else 0.0)
+    with pytest.raises(CommitConflict) as caught:
+        with_retries(run.world, run, RetryOptions(**options, are_arguments=True))
+    assert f"It ran with {limit}; a higher conflict_retries= or retry_timeout= tries longer" in str(caught.value)
+    with pytest.raises(CommitConflict) as caught:  # an operation that has no such arguments does not name them
+        with_retries(run.world, Losing(99), RetryOptions(**options))
+    assert "conflict_retries" not in str(caught.value)
+
+
 def test_what_can_not_be_retried_is_not() -> None:
     run = Losing(1, retryable=False)
     with pytest.raises(CommitConflict, match="Incompatible"):
