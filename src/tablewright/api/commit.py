@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tablewright.api.ignored import tell_cleanup
 from tablewright.api.locate import open_world
 from tablewright.api.operation import LanceOperation, Transaction
 from tablewright.api.translate import from_operation, to_operation
@@ -63,6 +64,7 @@ def commit_operation(
     given = base_uri if isinstance(base_uri, LanceDataset) else None
     world = given._world if given is not None else open_world(base_uri, storage_options)
     transaction = _transaction(operation, read_version, commit_message)
+    tell_cleanup(_config_keys(transaction.operation))
     base = _base(world, transaction, given)
     transaction = replace(transaction, read_version=0 if base is None else base.version)
     if detached:
@@ -85,6 +87,12 @@ def commit_operation(
                 world, transaction, base=base, affected=affected, options=options, recheck=recheck
             ).snapshot
     return given._at(snapshot) if given is not None else LanceDataset._of(snapshot)
+
+
+def _config_keys(operation: values.Operation) -> list[str]:
+    """The config keys that an operation sets."""
+    update = getattr(operation, "config_updates", None)
+    return [] if update is None else [key for key, value in update.entries.items() if value is not None]
 
 
 def _seconds(timeout: timedelta | None) -> float:
@@ -235,6 +243,7 @@ def update_maps(dataset: LanceDataset, updates: Mapping[str, str | None], which:
     none = values.UpdateConfig()
     match which:
         case "config":
+            tell_cleanup(key for key, value in update.entries.items() if value is not None)
             operation = replace(none, config_updates=update)
         case "table_metadata":
             operation = replace(none, table_metadata_updates=update)

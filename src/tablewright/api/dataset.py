@@ -20,6 +20,7 @@ from tablewright.api.arrow_dataset import ArrowDataset
 from tablewright.api.change_verbs import ChangeVerbs
 from tablewright.api.fragment import LanceFragment
 from tablewright.api.identity_verbs import IdentityVerbs
+from tablewright.api.ignored import tell_unused_lock
 from tablewright.api.locate import instant_ns, open_world
 from tablewright.api.operation import Transaction
 from tablewright.api.refs import Branches, Tags
@@ -70,6 +71,7 @@ def dataset(
         raise InvalidRequest("Give version or asof, not both.")
     scan_options(default_scan_options or {})
     choose_engine(0, engine, spark=spark)
+    tell_unused_lock(commit_lock)
     world = open_world(uri, storage_options)
     if isinstance(version, str | tuple):
         snapshot = open_reference(open_snapshot(world), version)
@@ -247,6 +249,8 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset):
         self, branch: str, reference: Reference | None = None, storage_options: Mapping[str, str] | None = None
     ) -> LanceDataset:
         """Start a branch from a version, a tag or this version; no data is copied."""
+        if storage_options and dict(storage_options) != dict(self._snapshot.location.storage_options):
+            raise InvalidRequest("create_branch() works with the storage_options that the dataset was opened with.")
         source = self._snapshot if reference is None else open_reference(self._snapshot, reference)
         return self._at(create_branch(source, branch))
 
@@ -351,10 +355,10 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset):
         """Rows by row id (``_rowid``), in the order asked for."""
         return take.take_row_ids(self._snapshot, row_ids, columns)
 
-    def _take_rows(self, row_ids: Sequence[int] | pa.Array, columns: Any = None, **_: Any) -> pa.Table:
+    def _take_rows(self, row_ids: Sequence[int] | pa.Array, columns: Any = None) -> pa.Table:
         return self.take_rows(row_ids, columns)
 
-    def sample(self, num_rows: int, columns: Any = None, randomize_order: bool = True, **_: Any) -> pa.Table:
+    def sample(self, num_rows: int, columns: Any = None, randomize_order: bool = True) -> pa.Table:
         """Random rows, none twice."""
         return take.sample(self._snapshot, num_rows, columns, randomize_order=randomize_order)
 

@@ -255,7 +255,7 @@ class LanceFragment:
         data_storage_version: str | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> FragmentMetadata:
-        """Write data as one fragment, without committing it."""
+        """Write data as one fragment, without committing it. ``max_rows_per_group`` has no effect."""
         world, snapshot = _place(dataset_uri, storage_options)
         settings = WriteSettings(
             mode=mode, max_rows_per_file=2**32 - 1, max_bytes_per_file=2**63, data_storage_version=data_storage_version
@@ -312,7 +312,7 @@ def write_fragments(
     """Write data files that a later commit makes part of the table.
 
     The metadata travels as JSON or pickled; ids are given at commit. With ``return_transaction`` the whole uncommitted
-    transaction comes back.
+    transaction comes back. ``max_rows_per_group`` has no effect.
 
     >>> import tablewright as tw
     >>> ds = tw.write_dataset([{"id": 1}], "memory://write-fragments-example")

@@ -33,7 +33,12 @@ from tablewright.world import World
 
 __all__ = ["ColumnOrdering", "LanceScanner", "scan_options"]
 
-_LATER = ("nearest", "full_text_query", "fast_search")
+_LATER = {
+    "nearest": "search indices come with later work",
+    "full_text_query": "search indices come with later work",
+    "fast_search": "search indices come with later work",
+    "scan_stats_callback": "analyze_plan() tells what a scan did",
+}
 _HINTS = frozenset(
     [
         "prefilter",
@@ -67,8 +72,8 @@ def scan_options(given: Mapping[str, Any]) -> ScanOptions:
             chosen[name] = value
         elif name in _LATER:
             if value not in (None, False):
-                raise UnsupportedFeature(f"{name}= is not part of this release: search indices come with later work.")
-        elif name not in _HINTS | ARROW_ONLY and name != "scan_stats_callback":
+                raise UnsupportedFeature(f"{name}= is not part of this release: {_LATER[name]}.")
+        elif name not in _HINTS | ARROW_ONLY:
             raise InvalidRequest(f"Unknown scan option {name!r}: there are {', '.join(sorted(known))}.")
     if chosen.get("fragments") is not None:
         given_fragments = listed(chosen["fragments"], "fragments")

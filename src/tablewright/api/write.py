@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tablewright.api.ignored import cleanup_config, tell_cleanup, tell_only_at_creation
 from tablewright.api.inputs import as_source
 from tablewright.api.locate import open_world
 from tablewright.api.metadata import FragmentMetadata
-from tablewright.checks import whole_number
 from tablewright.data.write import discard_fragments
 from tablewright.engine.choose import choose_engine
 from tablewright.engine.detect import is_spark_frame
@@ -48,7 +48,7 @@ from tablewright.world import World
 if TYPE_CHECKING:
     from tablewright.api.dataset import LanceDataset
 
-__all__ = ["cleanup_config", "properties_of", "write_dataset", "write_files"]
+__all__ = ["properties_of", "write_dataset", "write_files"]
 
 Runner = Callable[[WritePlan], Sequence[Fragment]]
 
@@ -80,6 +80,8 @@ def write_dataset(
     Data may be a pyarrow Table, RecordBatch, RecordBatchReader, Dataset, Scanner, an iterable of batches, a pandas or
     polars frame, a dict of columns, a list of dicts, or a Spark DataFrame, which its executors write.
     ``max_rows_per_group`` has no effect (data files have no row groups); it is accepted because scripts pass it.
+    ``enable_stable_row_ids``, ``data_storage_version`` and ``auto_cleanup_options`` count for a new table; a warning
+    says where they have no effect. ``auto_cleanup_options`` are stored and not acted on, which another warning says.
 
     >>> import tablewright as tw
     >>> ds = tw.write_dataset([{"id": 1, "text": "one"}], "memory://write-example")
@@ -101,6 +103,7 @@ def write_dataset(
         config=cleanup_config(auto_cleanup_options),
     )
     incoming, run = _incoming(data_obj, schema, world, given, mode, engine, spark, progress)
+    tell_cleanup(settings.config)
     write = _Write(world, settings, properties_of(commit_message, transaction_properties), commit_lock)
     snapshot = write.run(given._snapshot if given is not None else None, incoming, run)
     if given is not None:
@@ -199,37 +202,6 @@ def properties_of(message: str | None, properties: Mapping[str, str] | None) -> 
     return merged
 
 
-def cleanup_config(options: Mapping[str, Any] | None) -> dict[str, str]:
-    """Table config for automatic cleanup, from pylance's ``auto_cleanup_options``."""
-    names = {"interval": "interval", "older_than_seconds": "older_than", "retain_versions": "retain_versions"}
-    config: dict[str, str] = {}
-    if options is not None and not isinstance(options, Mapping):
-        raise InvalidRequest(f"auto_cleanup_options is a dict, not {options!r}.")
-    for key, value in (options or {}).items():
-        if value is not None:
-            whole_number(value, f"auto_cleanup_options[{key!r}]")
-        if key not in names:
-            raise InvalidRequest(f"Unknown key in auto_cleanup_options: {key}. Use {', '.join(names)}.")
-        if value is not None:
-            config[f"lance.auto_cleanup.{names[key]}"] = (
-                _duration(int(value)) if key == "older_than_seconds" else str(value)
-            )
-    return config
-
-
-_UNITS = {"year": 31_557_600, "month": 2_630_016, "day": 86_400, "h": 3600, "m": 60, "s": 1}
-
-
-def _duration(seconds: int) -> str:
-    """Seconds as the table config spells a time span: ``1h``, ``14days``, ``1day 30s``."""
-    parts = []
-    for unit, length in _UNITS.items():
-        count, seconds = divmod(seconds, length)
-        if count:
-            parts.append(f"{count}{unit}{'s' if count > 1 and len(unit) > 1 else ''}")
-    return " ".join(parts) or "0s"
-
-
 class _Write:
     """One write under way: plan, run, commit.
 
@@ -244,6 +216,8 @@ class _Write:
     def run(self, base: Snapshot | None, incoming: pa.Schema, run: Runner) -> Snapshot:
         snapshot = base if base is not None and self.settings.mode == "append" else self._latest()
         self.plan = plan_write(snapshot, self.world.store.location.uri, incoming, self.settings)
+        if snapshot is not None:
+            tell_only_at_creation(self.settings, snapshot)
         self.fragments = tuple(run(self.plan))
         try:
             return self._commit_onto(snapshot, incoming)
