@@ -90,6 +90,8 @@ def test_to_spark_reads_what_to_table_reads(spark: SparkSession, uri: str, colum
     expected = ds.to_table(columns=columns, filter=filter).cast(read.schema)  # Spark has no unsigned numbers
     assert read.column_names == expected.column_names
     assert sorted(map(str, read.to_pylist())) == sorted(map(str, expected.to_pylist()))
+    for frame in (ds.to_spark(spark, columns, filter), ds.to_spark(columns, filter, spark=spark)):
+        assert (frame.columns, frame.count()) == (expected.column_names, expected.num_rows)
 
 
 def test_counting_agrees_on_both_engines(spark: SparkSession, uri: str) -> None:

@@ -24,12 +24,13 @@ from tablewright.api.ignored import tell_unused_lock
 from tablewright.api.locate import instant_ns, open_world
 from tablewright.api.operation import Transaction
 from tablewright.api.refs import Branches, Tags
-from tablewright.api.scanner import LanceScanner, scan_options
+from tablewright.api.scanner import LanceScanner, positional, scan_options
 from tablewright.api.schema import LanceSchema
 from tablewright.api.sql import SqlQueryBuilder
 from tablewright.api.translate import from_transaction
 from tablewright.api.write import write_dataset
 from tablewright.engine.choose import choose_engine
+from tablewright.engine.detect import is_spark_session
 from tablewright.engine.local import LocalEngine
 from tablewright.errors import InvalidRequest, StorageError, TableNotFound
 from tablewright.format.transaction import MapUpdate, Restore, UpdateConfig
@@ -311,18 +312,16 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset):
         """Read into a pandas DataFrame."""
         return self.to_table(columns, filter, **options).to_pandas()
 
-    def to_spark(
-        self,
-        spark: Any = None,
-        columns: Sequence[str] | Mapping[str, str] | None = None,
-        filter: str | None = None,
-        **options: Any,
-    ) -> Any:
+    def to_spark(self, *arguments: Any, spark: Any = None, **options: Any) -> Any:
         """A Spark DataFrame of this version, whose tasks read the projection only.
 
+        The arguments are ``columns`` and ``filter``, as for :meth:`to_table`; a Spark session may stand before them.
         ``filter`` is SQL text: it runs inside the reading tasks, so that what does not match never reaches Spark.
         """
-        return self._scan({"columns": columns, "filter": filter, **options}).to_spark(spark)
+        no_session = arguments[:1] == (None,) and len(arguments) > 1 and not isinstance(arguments[1], str)
+        if no_session or (arguments and is_spark_session(arguments[0])):
+            spark, arguments = arguments[0] or spark, arguments[1:]
+        return self._scan(positional(arguments, options, "to_spark")).to_spark(spark)
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
         """The first rows."""

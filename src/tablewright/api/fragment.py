@@ -18,7 +18,7 @@ from tablewright.api.inputs import UnknownInput
 from tablewright.api.locate import open_world
 from tablewright.api.metadata import DataFile, DeletionFile, FragmentMetadata
 from tablewright.api.operation import Transaction
-from tablewright.api.scanner import LanceScanner
+from tablewright.api.scanner import LanceScanner, positional
 from tablewright.api.schema import LanceSchema
 from tablewright.api.translate import from_transaction
 from tablewright.api.write import write_files
@@ -121,7 +121,7 @@ class LanceFragment:
                     "A fragment is scanned in the schema of its table: choose columns with columns=[…]."
                 )
             arguments = arguments[1:]
-        return self._dataset._scan({**_named(arguments, options), "fragments": [self]})
+        return self._dataset._scan({**positional(arguments, options, "scanner"), "fragments": [self]})
 
     def to_table(self, columns: Any = None, filter: str | pc.Expression | None = None, **options: Any) -> pa.Table:
         """Read into memory."""
@@ -272,15 +272,6 @@ class LanceFragment:
         """Metadata for a data file that lies in the table's ``data/`` already; its columns are matched by name."""
         fragment = describe_data_file(dataset._world, dataset._snapshot.schema, filename, fragment_id)
         return FragmentMetadata.of(fragment)
-
-
-def _named(arguments: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The positional arguments of a scan by name."""
-    names = ("columns", "filter")
-    twice = [name for name in names[: len(arguments)] if name in options]
-    if len(arguments) > len(names) or twice:
-        raise UnknownInput(f"scanner() takes columns and filter, then options by name; got {len(arguments)} without.")
-    return {**dict(zip(names, arguments, strict=False)), **options}
 
 
 class FragmentSession:

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from tablewright.api.fitting import fits
+from tablewright.engine.detect import is_struct_type
 from tablewright.errors import InvalidRequest, SchemaMismatch, TablewrightError
 
-__all__ = ["Source", "as_source"]
+__all__ = ["Source", "as_schema", "as_source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,35 @@ def as_source(data: Any, schema: pa.Schema | None = None, table: pa.Schema | Non
     >>> as_source([{"x": 1}], table=pa.schema({"x": pa.float32()})).schema.field("x").type
     DataType(float)
     """
-    if schema is not None and not isinstance(schema, pa.Schema):
-        if not hasattr(schema, "to_pyarrow"):
-            raise UnknownInput(f"schema must be a pyarrow.Schema or a LanceSchema, not {schema!r}.")
-        schema = schema.to_pyarrow()
+    schema = as_schema(schema)
     source = _of_arrow(data) or _of_frames(data, schema) or _of_python(data, schema, table)
     if source is None:
         raise _unknown(data)
     if source.schema.names != list(dict.fromkeys(source.schema.names)):
         raise InvalidRequest(f"Duplicate column names in {source.schema.names}: every column needs a name of its own.")
     return source if schema is None or source.schema.equals(schema) else _cast(source, schema)
+
+
+def as_schema(given: Any) -> pa.Schema | None:
+    """The Arrow schema that a caller gave as ``schema=``: pyarrow's, ours, or Spark's.
+
+    >>> as_schema("id long")
+    Traceback (most recent call last):
+    tablewright.api.inputs.UnknownInput: schema must be a pyarrow.Schema, a LanceSchema or a Spark StructType, \
+not 'id long' of type str. Write for example pa.schema({"id": pa.int64()}).
+    """
+    if given is None or isinstance(given, pa.Schema):
+        return given
+    if is_struct_type(given):
+        from tablewright.engine.spark.types import arrow_schema
+
+        return arrow_schema(given)
+    if hasattr(given, "to_pyarrow"):
+        return given.to_pyarrow()
+    raise UnknownInput(
+        f"schema must be a pyarrow.Schema, a LanceSchema or a Spark StructType, not {given!r} of type "
+        f'{type(given).__name__}. Write for example pa.schema({{"id": pa.int64()}}).'
+    )
 
 
 class UnknownInput(InvalidRequest, TypeError):

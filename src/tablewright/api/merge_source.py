@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as at
 
-from tablewright.api.inputs import as_source
+from tablewright.api.inputs import as_schema, as_source
 from tablewright.engine.detect import is_spark_frame
 from tablewright.operations.merge_insert.fit import FittedSchema, fitted_batches
 from tablewright.operations.merge_insert.shared import SharedSource, ShareTask
@@ -33,7 +33,7 @@ class Incoming:
 def incoming(data: Any, schema: pa.Schema | None, table: pa.Schema) -> Incoming:
     """Any data as :class:`Incoming`; Python values take the types of the table."""
     if is_spark_frame(data):
-        return _of_frame(data, schema, table)
+        return _of_frame(data, as_schema(schema), table)
     source = as_source(data, schema, _of_values(data, table) if isinstance(data, dict | list) else None)
 
     def kept(fitted: FittedSchema, world: World, file_version: str) -> Kept:

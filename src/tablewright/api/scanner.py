@@ -14,7 +14,8 @@ import pyarrow.dataset as pads
 from tablewright.api.arrow_dataset import ARROW_ONLY, passes_for
 from tablewright.checks import listed, whole_number
 from tablewright.engine.choose import Choice, choose_engine
-from tablewright.errors import InvalidRequest, UnsupportedFeature
+from tablewright.engine.detect import is_spark_session
+from tablewright.errors import InvalidRequest, UnsupportedFeature, WrongType
 from tablewright.operations.scan import (
     ScanOptions,
     ScanPlan,
@@ -31,7 +32,7 @@ from tablewright.storage import open_store
 from tablewright.storage.base import Location
 from tablewright.world import World
 
-__all__ = ["ColumnOrdering", "LanceScanner", "scan_options"]
+__all__ = ["ColumnOrdering", "LanceScanner", "positional", "scan_options"]
 
 _LATER = {
     "nearest": "search indices come with later work",
@@ -79,6 +80,14 @@ def scan_options(given: Mapping[str, Any]) -> ScanOptions:
         given_fragments = listed(chosen["fragments"], "fragments")
         chosen["fragments"] = [getattr(fragment, "fragment_id", fragment) for fragment in given_fragments]
     return ScanOptions(**chosen)
+
+
+def positional(arguments: tuple[Any, ...], options: Mapping[str, Any], verb: str) -> dict[str, Any]:
+    """The options of a scan, with the first positional arguments by their names."""
+    names = ("columns", "filter")
+    if len(arguments) > len(names) or any(name in options for name in names[: len(arguments)]):
+        raise WrongType(f"{verb}() takes columns and filter, then options by name; got {len(arguments)} by position.")
+    return {**dict(zip(names, arguments, strict=False)), **options}
 
 
 class LanceScanner:
@@ -166,6 +175,8 @@ class LanceScanner:
 
     def to_spark(self, spark: Any = None) -> Any:
         """The result as a Spark DataFrame whose tasks read it, one per some 64 MiB."""
+        if spark is not None and not is_spark_session(spark):
+            raise WrongType(f"spark must be a SparkSession, got {spark!r} of type {type(spark).__name__}.")
         if self._options.limit is not None or self._options.offset or self._options.order_by:
             raise InvalidRequest("limit, offset and order_by are Spark's own verbs: ask the DataFrame for them.")
         if self._options.filter is not None and not isinstance(self._options.filter, str):

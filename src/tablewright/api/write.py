@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tablewright.api.ignored import cleanup_config, tell_cleanup, tell_only_at_creation
-from tablewright.api.inputs import as_source
+from tablewright.api.inputs import as_schema, as_source
 from tablewright.api.locate import open_world
 from tablewright.api.metadata import FragmentMetadata
 from tablewright.data.write import discard_fragments
@@ -129,6 +129,7 @@ def _incoming(
     data: Any, schema: pa.Schema | None, world: World, given: Any, mode: str, engine: Any, spark: Any, progress: Any
 ) -> tuple[pa.Schema, Runner]:
     """The schema of the data, and how its files get written: by this process or by Spark's executors."""
+    schema = as_schema(schema)
     by_spark = engine is not None and choose_engine(0, engine, spark=spark).engine.name == "spark"
     if not is_spark_frame(data) and not by_spark:
         source = as_source(data, schema, _known_schema(world, given, mode) if _has_no_types(data) else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-__all__ = ["active_session", "is_connect", "is_spark_frame", "is_spark_session"]
+__all__ = ["active_session", "is_connect", "is_spark_frame", "is_spark_session", "is_struct_type"]
 
 
 def is_spark_frame(value: object) -> bool:
@@ -24,6 +24,11 @@ def is_spark_frame(value: object) -> bool:
 def is_spark_session(value: object) -> bool:
     """Whether ``value`` is a Spark session, classic or Connect."""
     return _is_pyspark(value, "SparkSession")
+
+
+def is_struct_type(value: object) -> bool:
+    """Whether ``value`` is a schema of Spark."""
+    return _is_pyspark(value, "StructType")
 
 
 def is_connect(value: object) -> bool:

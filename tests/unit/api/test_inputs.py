@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pytest
 
-from tablewright.api.inputs import as_source
+import tablewright as tw
+from tablewright.api.inputs import as_schema, as_source
 from tablewright.errors import InvalidRequest, SchemaMismatch
 
 TABLE = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["a", None, "c"]})
@@ -113,3 +114,27 @@ def test_a_schema_that_does_not_fit_is_refused() -> None:
 def test_pandas_keeps_what_its_round_trip_needs() -> None:
     source = as_source(pd.DataFrame({"c": pd.Categorical(["a", "b"])}))
     assert b"pandas" in (source.schema.metadata or {})
+
+
+class TestSchemas:
+    def test_spark_has_schemas_too(self) -> None:
+        types = pytest.importorskip("pyspark.sql.types", reason="pyspark is not installed")
+        nested = types.StructType([types.StructField("a", types.StringType())])
+        given = types.StructType(
+            [types.StructField("id", types.LongType(), nullable=False), types.StructField("st", nested)]
+        )
+        expected = pa.schema(
+            [pa.field("id", pa.int64(), nullable=False), pa.field("st", pa.struct({"a": pa.string()}))]
+        )
+        assert as_schema(given) == expected
+        made = tw.write_dataset([{"id": 1, "st": {"a": "x"}}], "memory://struct-type", schema=given, mode="overwrite")
+        assert made.schema == expected
+
+    @pytest.mark.parametrize("wrong", ["id long", "id long, s string", {"id": "int64"}, [("id", "long")], int, 5])
+    def test_what_is_none_is_told_what_to_write(self, wrong: Any) -> None:
+        for write in (
+            lambda: tw.write_dataset([{"id": 1}], "memory://no-schema", schema=wrong, mode="overwrite"),
+            lambda: tw.write_dataset(pa.table({"id": [1]}), "memory://no-schema", schema=wrong, mode="overwrite"),
+        ):
+            with pytest.raises(InvalidRequest, match=r"schema must be a pyarrow.Schema.*pa.schema\(.*pa.int64"):
+                write()

@@ -63,3 +63,15 @@ def test_what_spark_can_not_see_or_do_is_refused_before_it_starts(ds: tw.LanceDa
             ds.to_spark(**options)
     with pytest.raises(InvalidRequest, match="SQL text"):
         ds.to_spark(filter=pc.field("id") > 1)
+
+
+def test_to_spark_takes_the_arguments_of_to_table(ds: tw.LanceDataset) -> None:
+    for given in ((["id"],), ({"x": "id"},), (None, ["id"]), (None, "id > 1"), (None,), (("id",), "id > 1")):
+        with pytest.raises(InvalidRequest, match="memory of this process"):
+            ds.to_spark(*given)
+    with pytest.raises(InvalidRequest, match="takes columns and filter, then options by name"):
+        ds.to_spark(["id"], "id > 1", 5)
+    with pytest.raises(InvalidRequest, match="takes columns and filter"):
+        ds.to_spark(["id"], columns=["id"])
+    with pytest.raises(InvalidRequest, match="spark must be a SparkSession, got 'local' of type str"):
+        ds.to_spark(spark="local")

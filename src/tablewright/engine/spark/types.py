@@ -113,14 +113,19 @@ def struct_type(schema: pa.Schema) -> Any:
 
 def frame_schema(frame: Any) -> pa.Schema:
     """The Arrow schema of a Spark DataFrame, as a table would be made from it."""
+    return arrow_schema(frame.schema)
+
+
+def arrow_schema(struct: Any) -> pa.Schema:
+    """The Arrow schema of Spark's ``StructType``."""
     from pyspark.sql.types import VariantType
 
-    names = frame.schema.names
+    names = struct.names
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InvalidRequest(f"The DataFrame has several columns named {', '.join(map(repr, twice))}: rename them.")
     fields = []
-    for field in frame.schema.fields:
+    for field in struct.fields:
         if isinstance(field.dataType, VariantType):
             raise _cannot_write(field, "cast it, for example to string with to_json")
         fields.append(pa.field(field.name, _arrow_type(field), field.nullable))
