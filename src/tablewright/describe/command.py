@@ -12,11 +12,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from tablewright._version import __version__
-from tablewright.describe.files import KINDS, describe_file
+from tablewright.describe.files import KINDS
+from tablewright.describe.places import describe_place
 from tablewright.describe.report import Report
 from tablewright.errors import TablewrightError
-from tablewright.storage import open_store
-from tablewright.storage.base import ObjectNotFound
 
 __all__ = ["app"]
 
@@ -35,16 +34,18 @@ def main(version: Annotated[bool, typer.Option("--version", help="Print the rele
 
 @app.command()
 def describe(
-    paths: Annotated[list[str], typer.Argument(help="Files: local paths, or addresses like s3://bucket/table/…")],
+    paths: Annotated[
+        list[str], typer.Argument(help="Tables or files of them: local paths, or addresses like s3://bucket/table/…")
+    ],
     kind: Annotated[str | None, typer.Option("--as", help=f"The kind of file: {', '.join(KINDS)}.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document per file.")] = False,
 ) -> None:
-    """Print files of tables: manifests, transactions, deletion vectors, key hashes, snapshots and schemas."""
+    """Print tables and their files: data files, manifests, transactions, deletion vectors, snapshots and schemas."""
     failed = False
     for path in paths:
         try:
-            report = describe_file(_read(path), path, kind)
-        except (TablewrightError, ObjectNotFound) as error:
+            report = describe_place(path, kind)
+        except TablewrightError as error:
             typer.echo(f"{path}: {error}", err=True)
             failed = True
             continue
@@ -54,11 +55,6 @@ def describe(
             _print(path, report)
     if failed:
         raise typer.Exit(1)
-
-
-def _read(path: str) -> bytes:
-    place, _, name = path.rpartition("/")
-    return open_store(place or ("/" if path.startswith("/") else ".")).get(name)
 
 
 def _print(path: str, report: Report) -> None:

@@ -34,6 +34,7 @@ KINDS: dict[str, _Kind] = {
         lance_files.describe_deletion_array, re.compile(r"_deletions/[^/]*\.arrow$"), head=b"ARROW1"
     ),
     "lance-deletion-bitmap": _Kind(lance_files.describe_deletion_bitmap, re.compile(r"_deletions/[^/]*\.bin$")),
+    "lance-data": _Kind(lance_files.describe_data_bytes, re.compile(r"\.lance$")),
     "paimon-snapshot": _Kind(paimon_files.describe_snapshot, re.compile(r"^snapshot-\d+$|/snapshot-\d+$")),
     "paimon-schema": _Kind(paimon_files.describe_schema, re.compile(r"^schema-\d+$|/schema-\d+$")),
     "paimon-index-manifest": _Kind(paimon_files.describe_index_manifest, fields=frozenset({"_INDEX_TYPE"})),
@@ -45,6 +46,11 @@ KINDS: dict[str, _Kind] = {
     "paimon-hashes": _Kind(paimon_files.describe_hashes),
 }
 """What can be described, by the name that ``--as`` takes."""
+
+
+_FOREIGN = (b"PAR1", b"ORC", b"ARROW1", b"PK", b"\x1f\x8b", b"{", b"[", b"<", b"SQLite", b"\x7fELF", b"#!")
+"""How files begin that other programs write."""
+_TEXT_BYTES_MIN = 16
 
 
 def describe_file(data: bytes, path: str, kind: str | None = None) -> Report:
@@ -76,6 +82,8 @@ def kind_of(data: bytes, path: str) -> str:
         marks = [mark for mark in (kind.head, kind.tail) if mark is not None]
         if marks and data.startswith(kind.head or b"") and data.endswith(kind.tail or b""):
             return name
+    if data.startswith(_FOREIGN) or (len(data) >= _TEXT_BYTES_MIN and data.isascii() and data.decode().isprintable()):
+        return _known(None, path)
     if data.startswith(b"\x01"):
         try:
             paimon_files.describe_vectors(data, path)

@@ -14,10 +14,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from tablewright.errors import TablewrightError
 from tablewright.storage import ObjectNotFound, Store
+from tablewright.testing.extra import missing
+
+try:
+    import pytest
+except ModuleNotFoundError as error:
+    raise missing(__name__, "pytest") from error
 
 __all__ = ["StoreConformance"]
 

@@ -133,3 +133,62 @@ def test_the_kind_can_be_given(tmp_path: Path) -> None:
 def test_the_version() -> None:
     result = CliRunner().invoke(app, ["--version"])
     assert result.output.strip() == __version__
+
+
+class TestWholeTables:
+    @pytest.fixture
+    def table(self, tmp_path: Path) -> Path:
+        ds = tw.write_dataset({"id": range(10), "s": list("abcdefghij")}, tmp_path / "t.lance", max_rows_per_file=6)
+        ds.tags.create("first", 1)
+        ds.delete("id < 2")
+        return tmp_path / "t.lance"
+
+    def test_a_table(self, table: Path) -> None:
+        report = json.loads(run(table, "--json"))
+        facts = report["facts"]
+        assert report["title"] == "Lance table"
+        assert (facts["version"], facts["versions"], facts["rows"], facts["deleted rows"]) == (
+            2,
+            "2, from 1 to 2",
+            8,
+            2,
+        )
+        assert (facts["schema"], facts["tags"], facts["branches"]) == ("id: int64; s: string", "first (1)", "none")
+        assert facts["data files"].startswith("2 of version 2.2, ")
+        assert [(row["rows"], row["deleted"]) for row in report["rows"]] == [(6, 2), (4, 0)]
+        assert "Lance table" in run(f"{table}/")
+
+    def test_its_data_files(self, table: Path) -> None:
+        reports = [json.loads(run(file, "--json")) for file in (table / "data").iterdir()]
+        assert {report["title"] for report in reports} == {"Lance data file"}
+        assert sorted(report["facts"]["rows"] for report in reports) == [4, 6]
+        file = next((table / "data").iterdir())
+        facts = json.loads(run(file, "--json"))
+        assert (facts["facts"]["file version"], facts["facts"]["bytes"]) == ("2.2", file.stat().st_size)
+        assert facts["rows"][1] == {"column": "s", "type": "string", "nullable": "yes"}
+        assert describe_file(file.read_bytes(), "x.lance").title == "Lance data file"
+
+    def test_in_the_working_directory(self, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(table)
+        assert "Lance table" in run(".")
+        assert "Lance data file" in run(f"data/{next(Path('data').iterdir()).name}")
+
+    @pytest.mark.parametrize(
+        ("path", "told"),
+        [
+            ("nope.lance", "There is no file and no table at"),
+            ("nope/data/x.lance", "There is no file and no table at"),
+            ("t.lance/data", "is a directory without versions of a Lance table"),
+            ("text.md", "is no file that we know"),
+            ("rows.parquet", "is no file that we know"),
+        ],
+    )
+    def test_what_is_none(self, table: Path, path: str, told: str) -> None:
+        (table.parent / "text.md").write_text("# a text of 20 bytes")
+        (table.parent / "rows.parquet").write_bytes(b"PAR1PAR1")
+        assert told in run(table.parent / path, code=1).replace("\n", " ")
+
+    def test_a_damaged_data_file(self, table: Path) -> None:
+        file = next((table / "data").iterdir())
+        file.write_bytes(file.read_bytes()[:-7])
+        assert "does not end in LANC" in run(file, code=1)

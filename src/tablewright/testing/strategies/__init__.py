@@ -4,6 +4,13 @@ The only place that imports Hypothesis. Every value keeps the rules that ``probl
 takes it; unknown fields are drawn at every level that keeps them.
 """
 
+from tablewright.testing.extra import missing
+
+try:
+    import hypothesis as _hypothesis  # noqa: F401
+except ModuleNotFoundError as error:
+    raise missing(__name__, "hypothesis") from error
+
 from tablewright.testing.strategies.commits import OPERATION_NAMES, operations, transactions
 from tablewright.testing.strategies.tables import (
     base_paths,
