@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from tablewright.engine.spark.frames import read_frame
+from tablewright.engine.spark.python import map_in_arrow
 from tablewright.engine.spark.tasks import ANSWER, answers, dump
 from tablewright.errors import TablewrightError
 
@@ -48,7 +49,7 @@ def exchange(
     carried = schema.append(pa.field(_FAILURE, pa.binary()))
     rows = read_frame(spark, _Guarded(produce, carried), tasks, carried)
     together = rows.repartition(partitions, *keys).sortWithinPartitions(*schema.names)
-    job = together.mapInArrow(_consume_body(dump(_Checked(consume), "task function")), ANSWER)
+    job = map_in_arrow(together, _consume_body(dump(_Checked(consume), "task function")), ANSWER)
     return [pickle.loads(result) for _, _, result in answers(spark, job, describe=describe)]
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from tablewright.engine.spark.python import map_in_arrow
 from tablewright.engine.spark.tasks import ANSWER, answers, dump, post
 from tablewright.engine.spark.types import spark_schema, struct_type
 from tablewright.errors import InternalError, InvalidRequest
@@ -43,7 +44,7 @@ def write_frame(
     code = dump(write_task, "write task")
     # mapInArrow parses column names as expressions, so names like "a.b" have to stay out of it: columns go by position.
     columns = frame.select(*map(_quoted, schema.names)).toDF(*(f"c{index}" for index in range(len(schema))))
-    job = columns.mapInArrow(_write_body(code, schema), ANSWER)
+    job = map_in_arrow(columns, _write_body(code, schema), ANSWER)
     try:
         rows = answers(frame.sparkSession, job, describe=describe, on_error=_discarder(discard))
     except InternalError as error:
@@ -62,7 +63,7 @@ def read_frame(
     """
     safe = spark_schema(schema)
     posted, carried = post(spark, [dump(task, "scan task") for task in tasks])
-    return posted.mapInArrow(_read_body(dump(read_task, "read task"), carried, safe), struct_type(safe))
+    return map_in_arrow(posted, _read_body(dump(read_task, "read task"), carried, safe), struct_type(safe))
 
 
 def _write_body(code: bytes, schema: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablewright.engine.groups import LETTER, ROW, SORTED, Finished, Letter, OpenGroup, finish_values
+from tablewright.engine.spark.python import map_in_arrow, our_workers, require_same_tablewright
 from tablewright.engine.spark.tasks import ANSWER, answers, dump
 
 __all__ = ["PLACE", "default_partitions", "finish_groups", "with_group_column"]
@@ -47,7 +48,7 @@ def with_group_column(
     fields = [StructField(f"c{n}", field.dataType, field.nullable) for n, field in enumerate(frame.schema.fields)]
     fields.append(StructField("added", from_arrow_type(kind), False))
     rows = _gathered(frame, columns, place, frame.columns, partitions, letters)
-    values = rows.mapInArrow(_add_body(dump(open_group, "group function")), StructType(fields))
+    values = map_in_arrow(rows, _add_body(dump(open_group, "group function")), StructType(fields))
     return values.toDF(*frame.columns, name)
 
 
@@ -63,7 +64,7 @@ def finish_groups(
 ) -> list[Finished]:
     """What every group that has rows says after its last one. Only ``columns`` are read."""
     rows = _gathered(frame, columns, place, (), partitions, letters)
-    job = rows.mapInArrow(_finish_body(dump(_FinishAll(open_group), "group function")), ANSWER)
+    job = map_in_arrow(rows, _finish_body(dump(_FinishAll(open_group), "group function")), ANSWER)
     found = answers(frame.sparkSession, job, describe=describe)
     return [group for _, _, result in found for group in pickle.loads(result)]
 
@@ -80,8 +81,9 @@ def _gathered(
     from pyspark.sql.functions import arrow_udf
     from pyspark.sql.pandas.types import from_arrow_type
 
-    placing = arrow_udf(_place_body(dump(place, "place function")), from_arrow_type(PLACE))
-    placed = placing(*(_column(frame, name) for name in columns)).alias("place")
+    placing = arrow_udf(_place_body(dump(place, "place function"), require_same_tablewright()), from_arrow_type(PLACE))
+    with our_workers(frame.sparkSession):
+        placed = placing(*(_column(frame, name) for name in columns)).alias("place")
     payload = [_column(frame, name).alias(f"c{number}") for number, name in enumerate(kept)]
     heads = [f"{ROW} as side" if name == "side" else f"place.{name} as {name}" for name in SORTED]
     rows = frame.select(placed, *payload).selectExpr(
@@ -120,8 +122,9 @@ class _FinishAll:
 
 
 # --------------------------------------------------------------------------------------------------------- in a worker
-def _place_body(code: bytes) -> Callable[..., pa.Array]:
+def _place_body(code: bytes, require: Callable[[], None]) -> Callable[..., pa.Array]:
     def body(*columns: pa.Array) -> pa.Array:
+        require()
         return pickle.loads(code)(columns)
 
     # Spark tells by the annotations what kind of function this is, and wants the types themselves.

@@ -21,6 +21,7 @@ from typing import Any, NoReturn, TypeVar
 import pyarrow as pa
 
 from tablewright.engine.spark.jobs import run_job
+from tablewright.engine.spark.python import job_problem, map_in_arrow
 from tablewright.errors import InternalError, InvalidRequest, TablewrightError
 
 __all__ = ["ANSWER", "answers", "dump", "post", "run_tasks"]
@@ -51,7 +52,7 @@ def run_tasks(
     results: list[R] = []
     for letters in _jobs(dump(task, "task") for task in tasks):
         frame, carried = post(spark, letters)
-        job = frame.mapInArrow(_body(code, carried), ANSWER)
+        job = map_in_arrow(frame, _body(code, carried), ANSWER)
         try:
             rows = answers(spark, job, describe=describe, show=show, on_error=_unpickling(discard))
         except BaseException:
@@ -134,21 +135,18 @@ def _collect(spark: Any, job: Any, describe: str, show: bool | None) -> Iterator
     except TablewrightError:
         raise
     except Exception as error:
-        _raise_job_error(error, describe)
+        _raise_job_error(spark, error, describe)
     columns = (table.column(name).to_pylist() for name in ("number", "ok", "result"))
     return zip(*columns, strict=True)
 
 
-def _raise_job_error(error: Exception, describe: str) -> NoReturn:
+def _raise_job_error(spark: Any, error: Exception, describe: str) -> NoReturn:
     """Turn a failed job into our own error that keeps what the worker said."""
-    what = describe or "Spark job"
+    of_python = job_problem(spark, str(error))
+    if of_python is not None:
+        raise of_python from error
     text = _worker_traceback(str(error))
-    if "No module named 'tablewright" in text:
-        raise InvalidRequest(
-            f"{what}: the Spark workers can't import tablewright. Install it there too, in the Python that "
-            "spark.pyspark.python names."
-        ) from error
-    raise InternalError(f"{what} failed on a Spark worker:\n{text}") from error
+    raise InternalError(f"{describe or 'Spark job'} failed on a Spark worker:\n{text}") from error
 
 
 def _worker_traceback(text: str) -> str:
@@ -161,7 +159,6 @@ def _worker_traceback(text: str) -> str:
 
 
 def _body(code: bytes, letters: Sequence[bytes]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    # A nested function travels by value, so a worker without tablewright can still tell that this is what it lacks.
     def body(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from tablewright.engine.spark.worker import answer_all
 
