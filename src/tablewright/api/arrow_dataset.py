@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
-from tablewright.errors import InvalidRequest, UnsupportedFeature
+from tablewright.errors import InvalidRequest, TablewrightError, UnsupportedFeature
 from tablewright.operations.scan import ScanOptions, plan_scan, scan_table
 from tablewright.snapshot.snapshot import Snapshot
 
@@ -63,7 +63,11 @@ class ArrowDataset(pads.UnionDataset):  # type: ignore[misc]
 
     @_snapshot.setter
     def _snapshot(self, snapshot: Snapshot) -> None:
-        rows = _Rows(snapshot, self._default_scan_options)
+        rows: _Rows
+        try:
+            rows = _Rows(snapshot, self._default_scan_options)
+        except UnsupportedFeature as error:  # a type that we don't know: versions and counts can be asked for
+            rows = _Unreadable(error)
         pads.UnionDataset.__init__(self, rows.schema, [rows.dataset()])
         self._current = snapshot
 
@@ -171,11 +175,11 @@ class _Rows(pafs.FileSystemHandler):  # type: ignore[misc]
     delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
 
 
-class _Unopened(_Rows):
-    """For an object whose ``__init__`` never ran."""
+class _Unreadable(_Rows):
+    """For an object that C++ may look at and not read: whoever opens its one file gets ``error``."""
 
-    def __init__(self) -> None:
-        self.schema = pa.schema([])
+    def __init__(self, error: TablewrightError) -> None:
+        self.schema, self._error = pa.schema([]), error
 
     def dataset(self) -> pads.FileSystemDataset:
         """One file, which can't be opened."""
@@ -183,7 +187,7 @@ class _Unopened(_Rows):
         return pads.FileSystemDataset([_FORMAT.make_fragment("none", files)], self.schema, _FORMAT, files)
 
     def _read(self, part: int = 0, parts: int = 1) -> pa.Table:
-        raise InvalidRequest("This LanceDataset was never opened: use tablewright.dataset(uri).")
+        raise self._error
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         """There is nothing to read."""
@@ -192,4 +196,4 @@ class _Unopened(_Rows):
     open_input_stream = open_input_file
 
 
-_NOTHING = _Unopened().dataset()
+_NOTHING = _Unreadable(InvalidRequest("This LanceDataset was never opened: use tablewright.dataset(uri).")).dataset()

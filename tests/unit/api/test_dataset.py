@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,10 @@ import pytest
 
 import tablewright as tw
 from tablewright.errors import InvalidRequest, StorageError, TablewrightError, UnsupportedFeature
+from tablewright.format.envelope import decode_manifest_file, encode_manifest_file
+from tablewright.format.naming import manifest_path
+from tablewright.format.schema import Schema
+from tablewright.storage import open_store
 
 
 @pytest.fixture
@@ -242,3 +247,21 @@ def test_a_lock_that_fails_takes_the_files_with_it(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no lock"):
         tw.write_dataset({"id": [1]}, tmp_path / "t.lance", commit_lock=lock)
     assert list(tmp_path.rglob("*.lance/data/*")) == []
+
+
+def test_a_table_with_a_type_that_we_do_not_know_is_opened() -> None:
+    """Versions and counts need no types; whoever reads the column, by C++ too, is told."""
+    store = open_store("memory://unknown-type")
+    tw.write_dataset({"id": [1, 2], "q": [3, 4]}, "memory://unknown-type")
+    path = manifest_path(1)
+    file = decode_manifest_file(store.get(path), path)
+    fields = tuple(
+        replace(field, logical_type="quaternion") if field.name == "q" else field
+        for field in file.manifest.schema.fields
+    )
+    store.put(path, encode_manifest_file(replace(file.manifest, schema=Schema(fields=fields)), b""))
+    ds = tw.dataset("memory://unknown-type")
+    assert (ds.version, ds.count_rows()) == (1, 2)
+    for read in (ds.to_table, pads.Scanner.from_dataset(ds).to_table):
+        with pytest.raises(UnsupportedFeature, match="quaternion"):
+            read()
