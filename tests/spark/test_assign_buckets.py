@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -95,11 +93,3 @@ def test_errors_come_home(spark: Any) -> None:
     with pytest.raises(InvalidRequest, match="'vector' of type list"):
         assign_buckets(frame, ["vector"])
     assert groups.default_partitions(frame) == 2
-
-
-def test_the_guide(spark: Any) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "guide" / "paimon-buckets.md").read_text()
-    names: dict[str, Any] = {"spark": spark}
-    for block in re.findall(r"```python(?: spark)?\n(.*?)```", page, re.DOTALL):
-        exec(compile(block, "docs/guide/paimon-buckets.md", "exec"), names)
-    assert isinstance(names["given"].frame, type(spark.range(1)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import re
 from pathlib import Path
 
@@ -21,6 +23,35 @@ def run(page: Path, **names: object) -> None:
 @pytest.mark.parametrize("name", [name for name in PAGES if name != "spark.md"])
 def test_page(name: str) -> None:
     run(GUIDE / name)
+
+
+PYTHON = re.compile(r"```python[^\n]*\n(.*?)```", re.DOTALL)
+WITH_CODE = sorted(str(page.relative_to(ROOT)) for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
+
+
+def _names(block: str) -> tuple[set[str], set[str]]:
+    """The names that a block defines, and those that it uses."""
+    defined: set[str] = set()
+    used: set[str] = set()
+    for node in ast.walk(ast.parse(block)):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else defined).add(node.id)
+        elif isinstance(node, ast.alias):
+            defined.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, ast.arg):
+            defined.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.ExceptHandler) and node.name:
+            defined.add(node.name)
+    return defined, used
+
+
+@pytest.mark.parametrize("page", WITH_CODE)
+def test_a_page_uses_no_name_that_it_does_not_define(page: str) -> None:
+    known = set(dir(builtins))
+    for block in PYTHON.findall((ROOT / page).read_text()):
+        defined, used = _names(block)
+        known |= defined
+        assert used <= known, f"{sorted(used - known)} in:\n{block}"
 
 
 def test_every_page_is_linked() -> None:

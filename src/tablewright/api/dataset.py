@@ -22,6 +22,7 @@ from tablewright.api.fragment import LanceFragment
 from tablewright.api.identity_verbs import IdentityVerbs
 from tablewright.api.ignored import tell_unused_lock
 from tablewright.api.locate import instant_ns, open_world
+from tablewright.api.not_offered import PylanceNames
 from tablewright.api.operation import Transaction
 from tablewright.api.refs import Branches, Tags
 from tablewright.api.scanner import LanceScanner, positional, scan_options
@@ -81,7 +82,7 @@ def dataset(
     return LanceDataset._of(snapshot, default_scan_options=default_scan_options, engine=engine, spark=spark)
 
 
-class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset):
+class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
     """One version of a Lance table."""
 
     def __init__(
