@@ -8,7 +8,7 @@ as attributes, and every error survives pickling, so it comes home whole from a 
 fix the call               :class:`InvalidRequest`, :class:`WrongType`, :class:`SchemaMismatch`, :class:`EmptyFragment`
 point elsewhere            :class:`TableNotFound`, :class:`VersionNotFound`, :class:`TableExists`
 fix access or network      :class:`StorageError`, :class:`AccessDenied`
-run again                  :class:`CommitConflict`
+run again                  :class:`CommitConflict`, :class:`JobCancelled`
 look first                 :class:`CommitUnknown`
 upgrade                    :class:`UnsupportedFeature`
 restore                    :class:`CorruptTable`
@@ -28,6 +28,7 @@ __all__ = [
     "EmptyFragment",
     "InternalError",
     "InvalidRequest",
+    "JobCancelled",
     "SchemaMismatch",
     "StorageError",
     "TableExists",
@@ -148,6 +149,10 @@ class CommitConflict(TablewrightError, OSError):
         super().__init__(text)
         self.ours, self.theirs, self.version = ours, theirs, version
         self.retryable, self.fragments, self.reason = retryable, fragments, reason
+
+
+class JobCancelled(TablewrightError, RuntimeError):
+    """The Spark job of an operation was cancelled, or its session stopped. Nothing of it is visible."""
 
 
 class CommitUnknown(TablewrightError, OSError):

@@ -20,9 +20,9 @@ def start(script: str, **environment: str) -> subprocess.Popen[str]:
     )
 
 
-def run(script: str, **environment: str) -> str:
+def run(script: str, timeout_seconds: float = 200, **environment: str) -> str:
     """What ``script`` prints; fails with its errors if it fails."""
     process = start(script, **environment)
-    out, errors = process.communicate(timeout=200)
+    out, errors = process.communicate(timeout=timeout_seconds)
     assert process.returncode == 0, errors[-5000:]
     return out

@@ -94,6 +94,19 @@ frame = spark.range(5).toDF("id")
 report("THIS", ["write_dataset", "to_spark"])
 print("VERSIONS", json.dumps([tw.dataset(uri).version, tw.dataset(uri).count_rows(), python._asked == {
     (context.applicationId, pythons["bare"]), (context.applicationId, pythons["older"])}]))
+
+# Someone stops the session amid a write.
+import threading, time
+from pathlib import Path
+def stop_when_running():
+    while not context.statusTracker().getActiveJobsIds():
+        time.sleep(0.02)
+    spark.stop()
+frame = spark.range(5).select(udf(lambda number: time.sleep(60), "long", useArrow=True)("id").alias("id"))
+threading.Thread(target=stop_when_running).start()
+entries = {"write_dataset": lambda: tw.write_dataset(frame, uri, mode="append")}
+report("STOPPED", entries)
+print("AFTER", json.dumps([tw.dataset(uri).version, len(list(Path(uri, "data").glob("*")))]))
 """
 
 
@@ -138,6 +151,7 @@ def printed(pythons: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
     path = [str(Path(pythons["bare"]).parent), *os.environ["PATH"].split(os.pathsep)]
     out = run(
         SCRIPT,
+        timeout_seconds=500,
         FOLDER=str(folder),
         README=_readme(folder),
         PYTHONS=json.dumps(pythons),
@@ -201,6 +215,13 @@ def test_a_function_of_the_caller_that_lacks_a_module(printed: dict[str, Any], p
 def test_nothing_was_changed_and_a_right_python_is_not_asked(printed: dict[str, Any]) -> None:
     assert {kind for kind, _ in printed["THIS"].values()} == {"no error"}
     assert printed["VERSIONS"] == [2, 4, True]
+
+
+def test_a_session_that_is_stopped_amid_a_write(printed: dict[str, Any]) -> None:
+    error, text = printed["STOPPED"]["write_dataset"]
+    assert error == "JobCancelled"
+    assert "the Spark session was stopped while the job ran" in text
+    assert printed["AFTER"] == [2, 2]
 
 
 class _Session:

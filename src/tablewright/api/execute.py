@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from tablewright.engine.base import Engine
 from tablewright.engine.choose import Choice, choose_engine
 from tablewright.engine.local import LocalEngine
+from tablewright.operations.marked import Mark
 from tablewright.storage import open_store
 from tablewright.storage.base import Location
 from tablewright.world import World
@@ -55,7 +56,32 @@ def run_tasks(
     """
     if engine.name == "local":
         return engine.map(lambda task: run(task, world), tasks, describe=describe, discard=discard)
-    return engine.map(_OnWorker(run), tasks, describe=describe, discard=discard)
+    return _run_on_workers(engine, run, tasks, world, describe, discard)
+
+
+def _run_on_workers(
+    engine: Engine,
+    run: Callable[[T, World], R],
+    tasks: Sequence[T],
+    world: World,
+    describe: str,
+    discard: Callable[[list[R]], None] | None,
+) -> list[R]:
+    """If Spark fails, no results come home: then all files of the job are removed, by their mark."""
+    mark = Mark()
+    told: list[R] = []
+
+    def tell(results: list[R]) -> None:
+        told.extend(results)
+        if discard is not None:
+            discard(results)
+
+    try:
+        return engine.map(_OnWorker(run, mark), tasks, describe=describe, discard=tell)
+    except BaseException:
+        if not told:  # the caller may go on with results that came home
+            mark.discard(world)
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +89,8 @@ class _OnWorker(Generic[T, R]):
     """A task function with the world that a worker opens for itself."""
 
     run: Callable[[T, World], R]
+    mark: Mark
 
     def __call__(self, task: T) -> R:
-        return self.run(task, World(store=open_store(task.location.uri, task.location.storage_options)))
+        store = open_store(task.location.uri, task.location.storage_options)
+        return self.run(task, World(store=store, ids=self.mark.ids))

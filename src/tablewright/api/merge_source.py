@@ -94,7 +94,7 @@ def _of_frame(frame: Any, schema: pa.Schema | None, table: pa.Schema) -> Incomin
         try:
             parts = write_frame(frame, task, fitted.schema, describe="Keeping the source")
         except BaseException:
-            task.discard(world)
+            task.mark.discard(world)
             raise
         shared = task.shared(parts)
         return shared.open(world), shared

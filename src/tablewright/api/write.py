@@ -162,13 +162,17 @@ def _of_frame(frame: Any, incoming: pa.Schema, world: World) -> tuple[pa.Schema,
 
     def run(plan: WritePlan) -> list[Fragment]:
         task = WriteTask(plan, world.store.location)
-        parts = write_frame(
-            frame,
-            task,
-            plan.columns.to_arrow(),
-            describe=f"Writing {plan.uri}",
-            discard=lambda parts: discard_fragments(world, [fragment for part in parts for fragment in part]),
-        )
+        try:
+            parts = write_frame(
+                frame,
+                task,
+                plan.columns.to_arrow(),
+                describe=f"Writing {plan.uri}",
+                discard=lambda parts: discard_fragments(world, [fragment for part in parts for fragment in part]),
+            )
+        except BaseException:  # Spark does not say what the other partitions, or earlier attempts, have written
+            task.mark.discard(world)
+            raise
         return [fragment for part in parts for fragment in part]
 
     return incoming, run

@@ -29,6 +29,7 @@ from tablewright.format.fragment import Fragment
 from tablewright.format.schema import Schema, check_file_version, schema_differences
 from tablewright.format.transaction import Append, Overwrite, Transaction
 from tablewright.operations.columns.cast import recast
+from tablewright.operations.marked import Mark
 from tablewright.operations.scan_context import TaskContext
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage import Location, open_store
@@ -222,13 +223,18 @@ def _recast(array: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
-    """What a Spark partition needs to write its rows: call it with the batches."""
+    """What a Spark partition needs to write its rows: call it with the batches.
+
+    The names of its files contain the ``mark``, by which the driver removes those of a job that failed.
+    """
 
     plan: WritePlan
     location: Location
+    mark: Mark = field(default_factory=Mark)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Fragment, ...]:
-        return run_write(self.plan, batches, World(store=open_store(self.location.uri, self.location.storage_options)))
+        store = open_store(self.location.uri, self.location.storage_options)
+        return run_write(self.plan, batches, World(store=store, ids=self.mark.ids))
 
 
 def finish_write(

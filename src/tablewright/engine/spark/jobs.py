@@ -5,7 +5,9 @@ it. So a job runs in a thread of its own under a tag that nobody else has, and t
 
 1. the job's thread inherits the caller's properties (scheduler pool, job group, tags) and adds the tag;
 2. the caller waits in small steps, which lets interrupts in, and asks for progress if somebody looks;
-3. an interrupt cancels all jobs with the tag, then goes on to the caller.
+3. an interrupt cancels all jobs with the tag, then goes on to the caller;
+4. after a job that failed or was cancelled, the caller waits until its other tasks have ended too, so that whoever
+   removes their files finds them. Spark reports the failure of a job while they still run.
 
 Classic sessions cancel by ``SparkContext.cancelJobsWithTag`` (``interruptTag`` cancels nothing there), Connect
 sessions by ``interruptTag``.
@@ -17,6 +19,7 @@ import abc
 import contextlib
 import signal
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
@@ -31,6 +34,7 @@ R = TypeVar("R")
 
 WAIT_SECONDS = 0.1
 CANCEL_PATIENCE_SECONDS = 5.0
+TASKS_PATIENCE_SECONDS = 5.0
 
 
 def run_job(spark: Any, action: Callable[[], R], *, describe: str = "", show: bool | None = None) -> R:
@@ -44,7 +48,10 @@ def run_job(spark: Any, action: Callable[[], R], *, describe: str = "", show: bo
                     job.report(progress)
         except BaseException:
             job.cancel()
+            job.settle()
             raise
+        if job.failed:
+            job.settle()
     return job.result()
 
 
@@ -61,6 +68,18 @@ class _Job(abc.ABC, Generic[R]):
     def wait(self) -> bool:
         self._thread.join(WAIT_SECONDS)
         return not self._thread.is_alive()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it has ended with an error."""
+        return self._error is not None
+
+    def settle(self) -> None:
+        """Wait until no task of the job runs, but not for ever: a task may sit in a call that can't be interrupted."""
+        deadline = time.monotonic() + TASKS_PATIENCE_SECONDS
+        with contextlib.suppress(Exception):  # a session may be stopped under us
+            while self._is_running() and time.monotonic() < deadline:
+                time.sleep(WAIT_SECONDS / 2)
 
     def result(self) -> R:
         if self._error is not None:
@@ -91,6 +110,10 @@ class _Job(abc.ABC, Generic[R]):
         """Tell how far the job is."""
 
     @abc.abstractmethod
+    def _is_running(self) -> bool:
+        """Whether tasks of the job still run, as far as can be known."""
+
+    @abc.abstractmethod
     def _cancel_tag(self) -> None:
         """End all jobs that carry our tag."""
 
@@ -109,14 +132,23 @@ class _ClassicJob(_Job[R]):
     def report(self, progress: Progress) -> None:
         """Tasks done of tasks known, over the stages of our jobs."""
         with contextlib.suppress(Exception):  # a session may end under us; the job itself will tell
-            tracker = self._spark.sparkContext.statusTracker()
-            done = total = 0
-            for job_id in self._spark.sparkContext._jsc.sc().statusTracker().getJobIdsForTag(self._tag):
-                job = tracker.getJobInfo(job_id)
-                for stage in map(tracker.getStageInfo, job.stageIds if job else ()):
-                    done += stage.numCompletedTasks if stage else 0
-                    total += stage.numTasks if stage else 0
+            stages = [stage for job in self._jobs() for stage in self._stages(job)]
+            done, total = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
             progress.update(done, total or None)
+
+    def _jobs(self) -> list[Any]:
+        """What Spark knows of the jobs with our tag."""
+        context = self._spark.sparkContext
+        found = map(context.statusTracker().getJobInfo, context._jsc.sc().statusTracker().getJobIdsForTag(self._tag))
+        return [job for job in found if job]
+
+    def _stages(self, job: Any) -> list[Any]:
+        return [stage for stage in map(self._spark.sparkContext.statusTracker().getStageInfo, job.stageIds) if stage]
+
+    def _is_running(self) -> bool:
+        return any(
+            job.status == "RUNNING" or any(stage.numActiveTasks for stage in self._stages(job)) for job in self._jobs()
+        )
 
     def _cancel_tag(self) -> None:
         self._spark.sparkContext.cancelJobsWithTag(self._tag)
@@ -128,7 +160,8 @@ class _ClassicJob(_Job[R]):
         try:
             yield
         finally:
-            context.removeJobTag(self._tag)
+            with contextlib.suppress(Exception):  # the session may have been stopped
+                context.removeJobTag(self._tag)
 
 
 class _ConnectJob(_Job[R]):
@@ -146,6 +179,10 @@ class _ConnectJob(_Job[R]):
             self._progress.update(
                 sum(stage.num_completed_tasks for stage in stages), sum(stage.num_tasks for stage in stages)
             )
+
+    def _is_running(self) -> bool:
+        """A client can't ask for tasks."""
+        return False
 
     def _cancel_tag(self) -> None:
         self._spark.interruptTag(self._tag)

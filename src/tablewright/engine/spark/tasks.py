@@ -15,14 +15,16 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
 
+from tablewright.engine.detect import is_connect
 from tablewright.engine.spark.jobs import run_job
 from tablewright.engine.spark.python import job_problem, map_in_arrow
-from tablewright.errors import InternalError, InvalidRequest, TablewrightError
+from tablewright.errors import InternalError, InvalidRequest, JobCancelled, TablewrightError
 
 __all__ = ["ANSWER", "answers", "dump", "post", "run_tasks"]
 
@@ -33,6 +35,7 @@ ANSWER = "number long, ok boolean, result binary"
 CARRIED_BYTES_MAX = 1 << 20
 JOB_BYTES_MAX = 1 << 27
 TRACEBACK_CHARACTERS_MAX = 10_000
+_CANCELLED = re.compile(r"\[(?:SPARK_JOB_CANCELLED|OPERATION_CANCELED)\] (.*)")
 
 
 def run_tasks(
@@ -145,14 +148,25 @@ def _raise_job_error(spark: Any, error: Exception, describe: str) -> NoReturn:
     of_python = job_problem(spark, str(error))
     if of_python is not None:
         raise of_python from error
-    text = _worker_traceback(str(error))
-    raise InternalError(f"{describe or 'Spark job'} failed on a Spark worker:\n{text}") from error
+    what = describe or "Spark job"
+    why = _why_cancelled(spark, str(error))
+    if why is not None:
+        raise JobCancelled(f"{what}: {why}. Nothing of it is visible; run it again when you want it.") from error
+    raise InternalError(f"{what} failed on a Spark worker:\n{_worker_traceback(str(error))}") from error
+
+
+def _why_cancelled(spark: Any, text: str) -> str | None:
+    """Who ended a job that did not fail by itself; ``None`` where it did."""
+    if not is_connect(spark) and getattr(spark.sparkContext, "_jsc", None) is None:
+        return "the Spark session was stopped while the job ran"
+    cancelled = _CANCELLED.search(text)
+    return None if cancelled is None else f"the Spark job was cancelled ({cancelled[1].strip().rstrip('.')})"
 
 
 def _worker_traceback(text: str) -> str:
-    """The Python part of Spark's message, without the JVM's stack; all of it if there is none."""
-    start = text.find("Traceback (most recent call last)")
-    text = text if start < 0 else text[start:]
+    """The Python part of Spark's message, without the JVM's stack; if there is none, the cause that the JVM names."""
+    starts = (text.find("Traceback (most recent call last)"), text.find("Caused by: "))
+    text = text[next((start for start in starts if start >= 0), 0) :]
     for end in ("\n\tat ", "\nDriver stacktrace", "\n\nJVM stacktrace", "\nSQLSTATE"):
         text = text.split(end)[0]
     return text.strip()[-TRACEBACK_CHARACTERS_MAX:]

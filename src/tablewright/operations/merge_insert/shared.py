@@ -7,11 +7,8 @@ like those of any other writer, and cleanup finds them.
 
 from __future__ import annotations
 
-import secrets
 import threading
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,11 +16,10 @@ import pyarrow as pa
 
 from tablewright.data.read import Rows, no_columns
 from tablewright.data.write import WriteOptions, write_fragments
-from tablewright.errors import TablewrightError
 from tablewright.format.fragment import Fragment
 from tablewright.format.naming import data_path
 from tablewright.format.schema import Schema
-from tablewright.operations.leftovers import Leftovers
+from tablewright.operations.marked import Mark
 from tablewright.operations.merge_insert.key_columns import KeyColumns
 from tablewright.operations.merge_insert.keys import KeyTable, Positions
 from tablewright.operations.merge_insert.source import KeptSource
@@ -32,13 +28,11 @@ from tablewright.operations.scan_context import TaskContext
 from tablewright.operations.scan_fragment import FragmentScan, ReadPlan
 from tablewright.operations.scan_run import fragment_scans
 from tablewright.storage import Location, open_store
-from tablewright.world import SystemIds, World
+from tablewright.world import World
 
 __all__ = ["KeyRange", "ShareTask", "SharedKeys", "SharedSource", "key_table", "opened", "share", "source_keys"]
 
 KeyRange = tuple[int, int]
-
-_MARK_AT, _MARK_BYTES = 3, 5  # the first three bytes of an id are binary digits in the name of a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,28 +91,16 @@ def share(world: World, source: KeptSource, file_version: str) -> SharedSource:
 
 
 @dataclass(frozen=True, slots=True)
-class _MarkedIds(SystemIds):
-    """Random ids with some bytes in common."""
-
-    mark: bytes
-
-    def uuid(self) -> uuid.UUID:
-        fresh = uuid.uuid4().bytes
-        return uuid.UUID(bytes=fresh[:_MARK_AT] + self.mark + fresh[_MARK_AT + len(self.mark) :])
-
-
-@dataclass(frozen=True, slots=True)
 class ShareTask:
     """What a Spark partition needs to write its rows as part of a shared source: call it with the batches.
 
-    The names of all files that it writes so have the ``mark`` in them: a job that fails in Spark's own part (a column
-    that divides by zero) does not tell what its other partitions have written.
+    The names of its files contain the ``mark``, by which the driver removes those of a job that failed.
     """
 
     schema: pa.Schema
     location: Location
     file_version: str
-    mark: bytes = field(default_factory=lambda: secrets.token_bytes(_MARK_BYTES))
+    mark: Mark = field(default_factory=Mark)
 
     @property
     def columns(self) -> Schema:
@@ -127,18 +109,7 @@ class ShareTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Fragment, ...]:
         store = open_store(self.location.uri, self.location.storage_options)
-        return self.written(World(store=store, ids=_MarkedIds(self.mark)), batches)
-
-    def discard(self, world: World) -> None:
-        """Remove all that partitions have written. What can't be found or removed is left to cleanup."""
-        written = Leftovers(world)
-        with suppress(TablewrightError):
-            written.add([entry.path for entry in world.store.list(data_path("")) if self._is_marked(entry.path)])
-        written.remove()
-
-    def _is_marked(self, path: str) -> bool:
-        digits = path.removeprefix(data_path(""))[8 * _MARK_AT :]
-        return digits.startswith(self.mark.hex())
+        return self.written(World(store=store, ids=self.mark.ids), batches)
 
     def written(self, world: World, batches: Iterable[pa.RecordBatch]) -> tuple[Fragment, ...]:
         """Write some rows."""

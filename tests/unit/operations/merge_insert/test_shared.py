@@ -40,5 +40,5 @@ def test_what_a_failed_job_has_written_is_known_by_its_mark(tmp_path: Path) -> N
     (others,) = other(rows)
     on_two_workers = [each(rows)[0] for each in (task, pickle.loads(pickle.dumps(task)))]
     assert len({fragment.files[0].path for fragment in (others, *on_two_workers)}) == 3
-    task.discard(world)
+    task.mark.discard(world)
     assert [path.name for path in (tmp_path / "data").iterdir()] == [others.files[0].path]

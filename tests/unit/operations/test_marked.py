@@ -1,0 +1,65 @@
+"""operations/marked.py: the files of one job, and no others, are found by their names."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+
+from tablewright.format.fragment import DeletionFile, DeletionFileType
+from tablewright.format.naming import data_path, deletion_path, new_data_file_name
+from tablewright.operations.marked import Mark
+from tablewright.storage import open_store
+from tablewright.world import SystemIds, World
+
+
+def _paths(ids: SystemIds) -> list[str]:
+    """A data file and a deletion file as tasks name them."""
+    deletion = DeletionFile(file_type=DeletionFileType.BITMAP, read_version=3, id=ids.u64(), num_deleted_rows=1)
+    return [data_path(new_data_file_name(ids.uuid())), deletion_path(7, deletion)]
+
+
+def test_a_mark_finds_its_own_files_only() -> None:
+    mark, other = Mark(), Mark()
+    ours = [path for _ in range(20) for path in _paths(mark.ids)]
+    theirs = [path for _ in range(20) for path in (*_paths(other.ids), *_paths(SystemIds()))]
+    assert len({*ours, *theirs}) == len(ours) + len(theirs)
+    assert all(mark.is_in(path) for path in ours)
+    assert not any(mark.is_in(path) for path in theirs)
+    assert not any(mark.is_in(path) for path in ("data/x.lance", "_deletions/1-2-x.bin", "_versions/1.manifest", ""))
+
+
+def test_ids_stay_ids() -> None:
+    """A mark travels to workers, and a number with it fits 64 bits."""
+    mark = Mark(b"\xff" * 5)
+    assert pickle.loads(pickle.dumps(mark)) == mark
+    assert mark.ids.u64() < 1 << 64
+
+
+class _Late:
+    """A clock during whose first pauses more files appear."""
+
+    def __init__(self, write: list[Callable[[], None]]) -> None:
+        self.write = write
+
+    def sleep(self, seconds: float) -> None:
+        if self.write:
+            self.write.pop()()
+
+    def now_ns(self) -> int:
+        return 0
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+def test_discard_removes_them_also_those_that_come_late() -> None:
+    mark, late = Mark(), list[Callable[[], None]]()
+    world = World(store=open_store("memory://marked"), clock=_Late(late))
+    late += [lambda: world.store.put(_paths(mark.ids)[0], b"x")] * 2
+    kept, gone = _paths(SystemIds()), _paths(mark.ids)
+    for path in (*kept, *gone):
+        world.store.put(path, b"x")
+    mark.discard(world)
+    left = {entry.path for folder in ("data/", "_deletions/") for entry in world.store.list(folder)}
+    assert left == set(kept)
+    mark.discard(world)  # again, with nothing to do
