@@ -15,6 +15,7 @@ import pytest
 import tablewright as tw
 from tablewright.errors import (
     CommitConflict,
+    CommitUnknown,
     CorruptTable,
     InvalidRequest,
     StorageError,
@@ -22,6 +23,7 @@ from tablewright.errors import (
     TablewrightError,
     VersionNotFound,
 )
+from tablewright.format.naming import manifest_path
 from tablewright.storage import Store
 from tablewright.storage.base import ObjectNotFound
 from tablewright.testing import Call, FaultyStore, Pause, at_call, seeded_world
@@ -230,3 +232,30 @@ def test_objects_that_come_while_a_table_is_dropped_go_too() -> None:
     assert not listing(store)
     with pytest.raises(ObjectNotFound):
         store.get("data/late.lance")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stage")
+@pytest.mark.parametrize("name", ["insert", "merge"])
+def test_files_that_went_with_the_table_are_not_used_again(name: str) -> None:
+    """The new table has no version of the old one's number: that looks like cleanup, and the change runs again."""
+    at = 0
+    while True:
+        store = new_store()
+        on_stage(store, lambda: tw.write_dataset(numbers(0, 3), ADDRESS), 5)
+        on_stage(store, lambda: tw.write_dataset(numbers(3, 4), ADDRESS, mode="append"), 6)
+
+        def rival(store: Store = store) -> None:
+            _dropped(store)
+            _created(store, 4)
+            for version in (1, 2):
+                store.delete(manifest_path(version))
+
+        error = _run(store, CHANGES[name], lambda: tw.dataset(ADDRESS), at, rival)
+        if error is False:
+            break
+        assert error is None or isinstance(error, (*TOLD, CommitUnknown)), f"{name} at call {at}: {error!r}"
+        found = on_stage(store, lambda: (tw.dataset(ADDRESS).validate(), _contents(("main", None)))[1], 11)
+        assert found[2][:4] == [100, 101, 102, 103], f"{name} at call {at}: {found}"
+        at += 1
+    assert at > 3

@@ -25,10 +25,12 @@ from tablewright.errors import (
     CommitConflict,
     CommitUnknown,
     InvalidRequest,
+    StorageError,
     TableExists,
     TableNotFound,
 )
 from tablewright.format.fragment import Fragment
+from tablewright.format.naming import data_path
 from tablewright.operations.write import (
     COMMIT_MESSAGE_KEY,
     WritePlan,
@@ -41,6 +43,7 @@ from tablewright.operations.write import (
     run_write,
 )
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.storage.base import exists
 from tablewright.transaction.commit import CommitOptions, commit
 from tablewright.transaction.retry import with_retries
 from tablewright.world import World
@@ -267,6 +270,12 @@ class _Write:
     def _write_again(self, newest: Snapshot) -> None:
         """Plan on the newest version, and write the rows again if they belong into other columns there."""
         plan = plan_again(self.plan, newest, self.settings)
+        files = [data_path(file.path) for fragment in self.fragments for file in fragment.files]
+        if not all(exists(self.world.store, path) for path in files):
+            raise StorageError(
+                f"Data files that were written for {plan.uri} are gone: it was dropped or cleaned up meanwhile. "
+                "Nothing was committed. Open the table, and write the rows again."
+            )
         if plan.columns.fields != self.plan.columns.fields or plan.options != self.plan.options:
             written = run_again(plan, self.plan, self.fragments, self.world)
             discard_fragments(self.world, self.fragments)

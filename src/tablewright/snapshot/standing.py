@@ -18,7 +18,7 @@ from tablewright.format.naming import branch_path, transaction_file_path
 from tablewright.snapshot.files import read_manifest
 from tablewright.snapshot.refs import main_world
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.storage.base import ObjectNotFound, Store
+from tablewright.storage.base import ObjectNotFound, exists
 from tablewright.world import World
 
 __all__ = ["Standing", "standing"]
@@ -37,7 +37,7 @@ def standing(world: World, snapshot: Snapshot) -> Standing:
     if not _is_described(world, snapshot.branch):
         return Standing.GONE
     store, name = world.store, snapshot.manifest.transaction_file
-    if name and stays_inside(name) and _exists(store, transaction_file_path(name)):
+    if name and stays_inside(name) and exists(store, transaction_file_path(name)):
         return Standing.SAME
     try:
         now = read_manifest(store, snapshot.entry).manifest
@@ -57,12 +57,4 @@ def _is_described(world: World, branch: str | None) -> bool:
         main = main_world(world, branch)
     except InvalidRequest:  # the directory of a branch, copied elsewhere: nobody describes it there
         return True
-    return _exists(main.store, branch_path(branch))
-
-
-def _exists(store: Store, path: str) -> bool:
-    try:
-        store.head(path)
-    except ObjectNotFound:
-        return False
-    return True
+    return exists(main.store, branch_path(branch))

@@ -22,7 +22,7 @@ from typing import Protocol
 
 from tablewright.errors import TablewrightError
 
-__all__ = ["Location", "ObjectInfo", "ObjectNotFound", "Store"]
+__all__ = ["Location", "ObjectInfo", "ObjectNotFound", "Store", "exists"]
 
 
 class ObjectNotFound(TablewrightError, KeyError):
@@ -77,3 +77,12 @@ class Store(Protocol):
 
     def codec_location(self, path: str) -> Location | None:
         """How the data-file codec can open ``path`` by itself; ``None`` if it can't (memory, test stores)."""
+
+
+def exists(store: Store, path: str) -> bool:
+    """Whether there is an object at ``path``."""
+    try:
+        store.head(path)
+    except ObjectNotFound:
+        return False
+    return True

@@ -110,16 +110,17 @@ def require_same_tablewright() -> Callable[[], None]:
 
     # A nested function travels by value, so a worker without tablewright can still say that this is what it lacks.
     def require() -> None:
+        import importlib
         import json
         import sys
 
         found = {"executable": sys.executable, "version": sys.version.split()[0]}
         try:
-            import tablewright
+            package = importlib.import_module("tablewright")  # the worker's own, whatever it is
         except Exception as error:
             missing = f"{type(error).__name__}: {error}"
             raise RuntimeError(f"{marker} {json.dumps({**found, 'missing': missing})}") from error
-        has = str(getattr(tablewright, "__version__", "of an unknown version"))
+        has = str(getattr(package, "__version__", "of an unknown version"))
         if has != wanted:
             raise RuntimeError(f"{marker} {json.dumps({**found, 'tablewright': has})}")
 
@@ -188,17 +189,15 @@ def _ask(spark: Any) -> InvalidRequest | None:
 
 def _look() -> Callable[[Any], str]:
     def look(_: Any) -> str:
+        import importlib
         import json
         import sys
 
         found = {"executable": sys.executable, "version": sys.version.split()[0]}
         try:
-            import pyarrow
-
-            found["pyarrow"] = pyarrow.__version__
-            import tablewright
-
-            found["tablewright"] = str(getattr(tablewright, "__version__", "of an unknown version"))
+            found["pyarrow"] = importlib.import_module("pyarrow").__version__
+            package = importlib.import_module("tablewright")
+            found["tablewright"] = str(getattr(package, "__version__", "of an unknown version"))
         except Exception as error:  # a package that is broken, or does not fit the others, raises anything
             found["missing"] = f"{type(error).__name__}: {error}"
         return json.dumps(found)

@@ -22,6 +22,7 @@ from tablewright.operations.merge_insert.pairs import FragmentMatches, Pairs
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.rows import MovedTask
 from tablewright.operations.merge_insert.write import HideTask, InsertTask, WriteResult, WriteTask
+from tablewright.storage.base import exists
 from tablewright.world import World
 
 __all__ = ["Memory"]
@@ -60,8 +61,11 @@ class Memory:
 
     # --------------------------------------------------------------------------------------------------------- writes
     def written(self, task: WriteTask) -> WriteResult | None:
-        """The result of a task that had the same effect, if there was one."""
-        return self._results.get(_effect(task)) if self._results else None
+        """The result of a task that had the same effect, if there was one, and its files are still there."""
+        result = self._results.get(_effect(task)) if self._results else None
+        if result is None or not all(exists(self._world.store, path) for path in result.paths):
+            return None
+        return result
 
     def keep_writes(self, tasks: Sequence[WriteTask], results: Sequence[WriteResult]) -> None:
         """Remember what an attempt has written in vain."""
