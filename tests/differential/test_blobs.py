@@ -8,6 +8,7 @@ it.
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pytest
 from tests.differential.referee import assert_same_rows, lance, ours
 
+from tablewright.errors import CommitConflict, InvalidRequest, StorageError, UnsupportedFeature
 from tablewright.storage import open_store
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lance-blob"
@@ -259,3 +261,264 @@ def test_wanted_columns_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     _same(uri, columns=["s", "id"])
     _same(uri, columns=["b"])
     assert 0 < sum(fetched) < 300_000
+
+
+# --------------------------------------------------------------------------------------------------------- changes
+def _binary(uri: str) -> dict[int, dict[str, Any]]:
+    return {row["id"]: row for row in lance.dataset(uri).to_table(blob_handling="all_binary").to_pylist()}
+
+
+def _agree(uri: str) -> dict[int, dict[str, Any]]:
+    """The table is valid and both read the same from it, in every form; returns the rows by id."""
+    lance.dataset(uri).validate()
+    ours.dataset(uri).validate()
+    _same(uri)
+    _same(uri, blob_handling="all_binary")
+    return _binary(uri)
+
+
+def _files(uri: str) -> set[str]:
+    return {path.relative_to(uri).as_posix() for path in Path(uri).rglob("*") if path.is_file()}
+
+
+SOURCE = pa.table({"id": [0, 4, 3, 777], "s": ["m0", "m4", "m3", "new"]})
+
+
+def _first(ds: Any) -> int:
+    return int(ds.versions()[0]["version"])
+
+
+CHANGES: dict[str, Any] = {
+    "update_rows": lambda ds: ds.update({"s": "'!'"}, where="id in (0, 3, 4, 6, 8)", write_mode="rewrite_rows"),
+    "update_columns": lambda ds: ds.update({"s": "'!'"}, where="id in (0, 3, 8)", write_mode="rewrite_columns"),
+    "update_where_null": lambda ds: ds.update({"s": "'!'"}, where="b is null"),
+    "update_all": lambda ds: ds.update({"s": "concat(s, '!')"}),
+    "merge_rows": lambda ds: (
+        ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(SOURCE)
+    ),
+    "merge_columns": lambda ds: (
+        ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns").execute(SOURCE)
+    ),
+    "merge_condition": lambda ds: ds.merge_insert("id").when_matched_update_all("target.b is not null").execute(SOURCE),
+    "add_columns": lambda ds: ds.add_columns({"double": "id * 2"}),
+    "cast": lambda ds: ds.alter_columns({"path": "id", "data_type": pa.int32()}),
+    "drop": lambda ds: ds.drop_columns(["s"]),
+    "insert_without": lambda ds: ds.insert(pa.table({"id": [900, 901], "s": ["p", "q"]})),
+    "stable_ids": lambda ds: None if ds.has_stable_row_ids else ds.enable_stable_row_ids(),
+    "restore": lambda ds: ds.checkout_version(_first(ds)).restore(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("v2_2.2_nested", "v2_2.2_two_columns")])
+def test_rows_keep_their_blobs(name: str, change: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / name)
+    shutil.copytree(GOLDEN / name / "table", uri)
+    before = _binary(uri)
+    if name == "v2_2.2_managed":
+        with pytest.raises(UnsupportedFeature, match="managed blobs"):
+            CHANGES[change](ours.dataset(uri))
+        return
+    if change == "restore":
+        first = lance.dataset(uri, version=_first(ours.dataset(uri)))
+        before = {row["id"]: row for row in first.to_table(blob_handling="all_binary").to_pylist()}
+    CHANGES[change](ours.dataset(uri))
+    after = _agree(uri)
+    assert after.keys() - before.keys() <= {777, 900, 901}
+    assert before.keys() <= after.keys()
+    assert all(after[id]["b"] == before[id]["b"] for id in before if "b" in before[id])
+    assert all(after[id]["b"] is None for id in after.keys() - before.keys())
+    if change not in ("drop", "cast", "restore") and not name.startswith("mixed"):  # which pylance can't change
+        there = lance.dataset(uri)
+        there.update({"s": "'theirs'"}, where="id in (3, 4)")
+        there.delete("id = 0")
+        there.optimize.compact_files()
+        again = _agree(uri)
+        assert all(again[id]["b"] == after[id]["b"] for id in again)
+
+
+def test_delete_and_filters(golden: str) -> None:
+    if "managed" in golden:
+        return
+    before = _binary(golden)
+    path = _blob_paths(lance.dataset(golden).schema)[0]
+    deleted = ours.dataset(golden).delete(f"{path} is null")["num_deleted_rows"]
+    after = _agree(golden)
+    gone = before.keys() - after.keys()
+    assert len(gone) == deleted
+    assert all((before[id]["st"]["x"] if path == "st.x" else before[id][path]) is None for id in gone)
+    assert not ours.dataset(golden).count_rows(f"{path} is null")
+
+
+def test_blobs_in_structs_and_lists(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    shutil.copytree(GOLDEN / "v2_2.2_nested" / "table", uri)
+    before = _binary(uri)
+    ds = ours.dataset(uri)
+    ds.update({"st.k": "99"}, where="id in (0, 2)", write_mode="rewrite_rows")
+    ds.update({"st.k": "98"}, where="id = 3", write_mode="rewrite_columns")
+    given = pa.schema({"id": pa.int64(), "st": pa.struct({"z": pa.string()})})
+    source = pa.table({"id": [2, 50], "st": [{"z": "new"}, {"z": "other"}]}, schema=given)
+    ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(source)
+    after = _agree(uri)
+    assert {id: row["st"]["k"] for id, row in after.items()} == {0: 99, 1: 2, 2: 99, 3: 98, 50: None}
+    assert {id: row["st"]["z"] for id, row in after.items()} == {0: "a", 1: "b", 2: "new", 3: "d", 50: "other"}
+    assert all(after[id]["st"]["x"] == before[id]["st"]["x"] and after[id]["l"] == before[id]["l"] for id in before)
+    assert after[50]["st"]["x"] is None
+    ds.drop_columns(["st.x"])
+    _same(uri)
+
+
+def test_many_rows_move(tmp_path: Path) -> None:
+    """Two blob columns share their objects; pylance reads them one by one."""
+    uri = str(tmp_path / "t")
+    lance.write_dataset(_table(3000), uri, max_rows_per_file=1000, enable_stable_row_ids=True)
+    before = _binary(uri)
+    ds = ours.dataset(uri)
+    ds.update({"s": "'moved'"}, where="id % 3 = 1", write_mode="rewrite_rows")
+    ds.update({"s": "'again'"}, where="id % 5 = 1", write_mode="rewrite_rows")
+    after = _agree(uri)
+    assert all(after[id]["b"] == before[id]["b"] and after[id]["c"] == before[id]["c"] for id in before)
+    there = lance.dataset(uri)
+    ids = there.to_table(columns=["id"], with_row_id=True).to_pylist()
+    files = there.take_blobs("c", ids=[row["_rowid"] for row in ids[-50:]])
+    taken = [None if file is None else file.read() for file in files]
+    assert taken == [before[row["id"]]["c"] for row in ids[-50:]]
+    there.optimize.compact_files()
+    there.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+    assert _agree(uri) == after
+
+
+def test_external_blobs_stay_external(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "a.bin").write_bytes(b"0123456789")
+    uri = f"file://{tmp_path}/base/a.bin"
+    values = [lance.Blob(uri=uri), lance.Blob(uri=uri, position=2, size=3), None, b"own"]
+    schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("b"), pa.field("s", pa.string())])
+    table = pa.table([pa.array([1, 2, 3, 4]), lance.blob_array(values), pa.array(list("abcd"))], schema=schema)
+    path = str(tmp_path / "t")
+    lance.write_dataset(table, path, allow_external_blob_outside_bases=True)
+    before = lance.dataset(path).to_table().to_pylist()
+    ours.dataset(path).update({"s": "'!'"}, write_mode="rewrite_rows")
+    after = lance.dataset(path).to_table().to_pylist()
+    assert [row["b"] for row in after[:3]] == [row["b"] for row in before[:3]]
+    assert [row["b"] for row in _agree(path).values()] == [b"0123456789", b"234", None, b"own"]
+
+
+def test_branches_and_changes(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(_table(60), uri, enable_stable_row_ids=True)
+    before = _binary(uri)
+    branch = ours.dataset(uri).create_branch("try")
+    branch.update({"s": "'there'"}, where="id < 10", write_mode="rewrite_rows")
+    rows = branch.to_table(blob_handling="all_binary").to_pylist()
+    assert {row["id"]: (row["b"], row["c"]) for row in rows} == {id: (r["b"], r["c"]) for id, r in before.items()}
+    theirs = lance.dataset(uri).checkout_version(("try", None)).to_table(blob_handling="all_binary").to_pylist()
+    assert rows == theirs
+    assert _binary(uri) == before
+    ds = ours.dataset(uri)
+    ds.update({"s": "'here'"}, where="id = 5", write_mode="rewrite_rows")
+    ds.delete("id = 7")
+    feed = ds.changes(1, 3).to_table().to_pylist()
+    assert [(row["_change_type"], row["id"], row["s"]) for row in feed] == [
+        ("update_preimage", 5, "row 5"),
+        ("update_postimage", 5, "here"),
+        ("delete", 7, "row 7"),
+    ]
+    assert [(row["b"] or {}).get("size") for row in feed] == [
+        None if before[i]["b"] is None else len(before[i]["b"]) for i in (5, 5, 7)
+    ]
+
+
+REFUSED: dict[str, Any] = {
+    "update_blob": lambda ds: ds.update({"b": "null"}),
+    "update_blob_bytes": lambda ds: ds.update({"b": "x'0102'"}, where="id = 0"),
+    "update_reads": lambda ds: ds.update({"id": "b.size"}),
+    "add_reads": lambda ds: ds.add_columns({"n": "b.size"}),
+    "function_reads": lambda ds: ds.add_columns(
+        lambda batch: pa.record_batch({"made": pa.nulls(len(batch), pa.int8())})
+    ),
+    "merge_gives": lambda ds: ds.merge_insert("id").when_matched_update_all().execute(_table(1)),
+    "insert": lambda ds: ds.insert(_table(1)),
+    "overwrite": lambda ds: ours.write_dataset(_table(1), ds.uri, mode="overwrite"),
+    "insert_bytes": lambda ds: ds.insert(pa.table({"id": [1], "b": pa.array([b"x"], pa.large_binary())})),
+    "insert_descriptions": lambda ds: ds.insert(ds.to_table(columns=["id", "b"])),
+    "cast": lambda ds: ds.alter_columns({"path": "b", "data_type": pa.large_binary()}),
+    "rename_member": lambda ds: ds.alter_columns({"path": "b.data", "name": "x"}),
+    "drop_member": lambda ds: ds.drop_columns(["b.data"]),
+    "add_member": lambda ds: ds.add_columns(pa.schema({"b": pa.struct({"x": pa.int8()})})),
+    "take_blobs": lambda ds: ds.take_blobs("b", indices=[0]),
+    "read_blobs": lambda ds: ds.read_blobs("b", indices=[0]),
+    "read_blob_ranges": lambda ds: ds.read_blob_ranges("b", [(0, 0, 1)], selector="indices"),
+    "to_pandas": lambda ds: ds.to_pandas(blob_mode="lazy"),
+}
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_what_is_not_offered_is_refused(call: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(_table(10), uri)
+    before = _files(uri)
+    with pytest.raises((UnsupportedFeature, InvalidRequest), match=r"blob|`b`|b\.data|Column b"):
+        REFUSED[call](ours.dataset(uri))
+    assert _files(uri) == before
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2", "2.3"])
+def test_writing_a_marked_column(version: str, tmp_path: Path) -> None:
+    values = [b"a", None, b"", b"x" * 1000]
+    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    schema = pa.schema([pa.field("id", pa.int64()), field])
+    table = pa.table([pa.array(range(4), pa.int64()), pa.array(values, pa.large_binary())], schema=schema)
+    uri = str(tmp_path / "v1_2.0") if version == "2.0" else str(tmp_path / "t")
+    if version in ("2.2", "2.3"):
+        with pytest.raises(InvalidRequest, match="does not write blob columns in data storage version 2"):
+            ours.write_dataset(table, uri, data_storage_version=version)
+        return
+    ours.write_dataset(table, uri, data_storage_version=version)
+    assert [row["b"] for row in _agree(uri).values()] == values
+    assert [file and file.read() for file in lance.dataset(uri).take_blobs("b", indices=[0, 1, 3])] == [
+        b"a",
+        None,
+        b"x" * 1000,
+    ]
+    ours.dataset(uri).update({"b": "x'0a0b'"}, where="id = 1")
+    assert _agree(uri)[1]["b"] == b"\n\x0b"
+    for kind, bad in ((pa.binary(), [b"x"]), (pa.string(), ["x"])):
+        wrong = pa.table([pa.array(bad, kind)], schema=pa.schema([field.with_type(kind)]))
+        with pytest.raises(InvalidRequest, match="only large_binary can be marked as a blob"):
+            ours.write_dataset(wrong, str(tmp_path / "wrong"), data_storage_version=version)
+
+
+@pytest.mark.parametrize(
+    "where", ["tablewright.operations.moved_rows.hide_rows", "tablewright.data.encoder.DataFileWriter.close"]
+)
+def test_a_failed_change_leaves_nothing(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(_table(200), uri)
+    before = _files(uri)
+
+    def fail(*args: Any, **options: Any) -> None:
+        raise StorageError("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(where, fail)
+        with pytest.raises(StorageError, match="the disk is gone"):
+            ours.dataset(uri).update({"s": "'!'"}, where="id < 150", write_mode="rewrite_rows")
+    assert _files(uri) == before
+    ours.dataset(uri).update({"s": "'!'"}, where="id < 150", write_mode="rewrite_rows")
+    assert any(path.endswith(".blob") for path in _files(uri) - before)
+
+
+def test_a_conflict_removes_what_was_written_in_vain(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(_table(200), uri)
+    prepared = ours.dataset(uri).prepare_update(
+        {"s": "'!'"}, where="id < 150", write_mode="rewrite_rows", conflict_retries=0
+    )
+    ours.dataset(uri).update({"s": "'first'"}, where="id < 100", write_mode="rewrite_rows")
+    before = _files(uri)
+    with pytest.raises(CommitConflict):
+        prepared.execute()
+    assert {path for path in _files(uri) - before if path.endswith((".blob", ".lance"))} == set()
+    _agree(uri)

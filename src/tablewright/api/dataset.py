@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from tablewright.api import commit as commits
 from tablewright.api.arrow_dataset import ArrowDataset
+from tablewright.api.blob_modes import blob_handling_of
 from tablewright.api.change_verbs import ChangeVerbs
 from tablewright.api.fragment import LanceFragment
 from tablewright.api.identity_verbs import IdentityVerbs
@@ -269,8 +270,9 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
         """A scan to be run: ``to_table``, ``to_batches``, ``to_reader``, ``count_rows``, ``explain_plan``.
 
         Further options: ``order_by``, ``batch_size``, ``with_row_id``, ``with_row_address``, ``fragments``,
-        ``include_deleted_rows``, ``scan_in_order``, ``strict_batch_size``, ``late_materialization``. Hints that only
-        matter to pylance's own reader (``batch_readahead``, ``use_stats``…) are accepted and ignored.
+        ``include_deleted_rows``, ``scan_in_order``, ``strict_batch_size``, ``late_materialization``, ``blob_handling``
+        (``"all_binary"`` reads the bytes of blob columns, else they are descriptions). Hints that only matter to
+        pylance's own reader (``batch_readahead``, ``use_stats``…) are accepted and ignored.
         """
         given = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, **options}
         return self._arrow_scanner(given) or self._scan(given)
@@ -309,9 +311,11 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
         given = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, **options}
         return self._scan(given).to_batches()
 
-    def to_pandas(self, columns: Any = None, filter: Any = None, **options: Any) -> Any:
-        """Read into a pandas DataFrame."""
-        return self.to_table(columns, filter, **options).to_pandas()
+    def to_pandas(
+        self, columns: Any = None, filter: Any = None, *, blob_mode: str | None = None, **options: Any
+    ) -> Any:
+        """Read into a pandas DataFrame. ``blob_mode`` ``"bytes"`` reads blob columns, else they are descriptions."""
+        return self.to_table(columns, filter, **options, **blob_handling_of(blob_mode)).to_pandas()
 
     def to_spark(self, *arguments: Any, spark: Any = None, **options: Any) -> Any:
         """A Spark DataFrame of this version, whose tasks read the projection only.

@@ -15,7 +15,9 @@ _GROUPS = {
         "prewarm_index centroids get_ivf_model merge_index_metadata merge_existing_index_segments "
         "commit_existing_index_segments remap_row_addrs"
     ),
-    "reading blobs comes with later work": "take_blobs read_blobs read_blob_ranges",
+    'use to_table(columns=[…], filter=…, blob_handling="all_binary") for the bytes of blobs': (
+        "take_blobs read_blobs read_blob_ranges"
+    ),
     "use update_schema_metadata(…, replace=True)": "replace_schema_metadata",
     "use update_field_metadata(…, replace=True)": "replace_field_metadata",
     "use [fragment.fragment_id for fragment in dataset.get_fragments()]": "fragment_ids",

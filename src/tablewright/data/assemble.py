@@ -47,7 +47,7 @@ def assemble(schema: Schema, field_id: int, kind: pa.DataType, sources: Sequence
         return first.blobs.values(first.array, kind)
     if len(sources) == 1 and first.array.type == kind and (first.blobs is None or not at.is_nested(kind)):
         return first.array
-    if at.is_struct(kind):
+    if at.is_struct(kind) and at.is_struct(first.array.type):
         return _struct(schema, field_id, kind, sources)
     if (at.is_list(kind) or at.is_large_list(kind)) and type(first.array.type) is type(kind):
         return _list(schema, field_id, kind, sources)

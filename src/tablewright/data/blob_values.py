@@ -244,10 +244,8 @@ def _described(array: pa.Array, kind: pa.StructType) -> pa.Array:
 def _rebuilt(array: pa.Array, kind: pa.StructType) -> pa.Array:
     """A part of the members, or members that may be null: then a null kind is a null blob."""
     mask = pc.or_(array.is_null(), pc.struct_field(array, "kind").is_null())
-    zero = {"blob_uri": pa.scalar("")}
     members = [
-        pc.fill_null(pc.struct_field(array, field.name), zero.get(field.name, pa.scalar(0, field.type)))
-        for field in kind
+        pc.fill_null(pc.struct_field(array, field.name), "" if at.is_string(field.type) else 0) for field in kind
     ]
     return pa.StructArray.from_arrays(members, fields=list(kind), mask=mask)
 

@@ -103,24 +103,30 @@ class DataFileReader:
         else:
             if "://" not in location.uri:
                 check_footer(location.uri, self.where)
-            try:
-                self._reader = self._open(location)
-            except (KeyError, CorruptTable):
-                if columns is None or not self._is_misread(_open(location, self.where, None), describe):
-                    raise
+            if self._opened_wrong(location, describe):
                 self._view = view_of(store, path, describe=describe)
-            else:
-                if self._is_misread(self._reader, describe):
-                    self._view = view_of(store, path, describe=describe)
         if self._view is not None:
             self._reader = self._open(Location(self._view.path), alone=True)
 
     def _open(self, location: Location, *, alone: bool = False) -> Any:
         return _open(location, self.where, self._wanted, alone=alone)
 
+    def _opened_wrong(self, location: Location, describe: bool) -> bool:
+        """Open the file. Would it give values of other columns, or bytes where descriptions are wanted?"""
+        try:
+            self._reader = self._open(location)
+        except (KeyError, CorruptTable):
+            if self._wanted is None or not self._is_misread(_open(location, self.where, None), describe):
+                raise
+            return True
+        return self._is_misread(self._reader, describe)
+
     def _is_misread(self, reader: Any, describe: bool) -> bool:
-        """Whether the codec would give values of other columns, or bytes where descriptions are wanted."""
-        return repaired(_descriptor(reader, self.where), self.where, describe=describe) is not None
+        known = _descriptor(reader, self.where)
+        if repaired(known, self.where, describe=describe) is not None:
+            return True
+        self.descriptor = known
+        return False
 
     @cached_property
     def _physical_columns(self) -> list[int]:

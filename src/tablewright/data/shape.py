@@ -90,6 +90,8 @@ class ReadShape:
 
 def _describes(wanted: Schema) -> bool:
     """Whether blobs are wanted as descriptions. Their logical form can't be read."""
+    if not wanted.blob_ids:
+        return False
     logical = [f"`{wanted.path(node.id)}`" for node in wanted.blobs if is_blob_v2(node)]
     if logical:
         raise UnsupportedFeature(

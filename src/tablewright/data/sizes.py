@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as at
 
-from tablewright.format.field import Field, is_blob
+from tablewright.format.field import is_blob_v1
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.schema import Schema
 
@@ -36,18 +36,18 @@ class RowSizes:
         self._fixed_bytes = sum(widths[column] or 0 for column in columns)
         self._variable = {column: set(table.descendants(column)) for column in columns if widths[column] is None}
         self._widths = widths
-        self._blobs = frozenset(node.id for node in table.fields if node.metadata and is_blob(node))
+        self._blobs = table.blob_ids
         self._bytes = {
-            column
-            for column in self._variable
-            if any(node.id in self._blobs and not _is_description(wanted, node.id) for node in _below(wanted, column))
+            column: least for column in self._variable if self._blobs and (least := _bytes_of_blobs(wanted, column))
         }
         self._files: dict[tuple[int, ...], tuple[int, int]] = {}
 
     def bytes_per_row(self, fragment: Fragment) -> int:
         """Estimated bytes per row in memory."""
         return self._fixed_bytes + sum(
-            self._blob_bytes(fragment, ids) if column in self._bytes else self._variable_bytes(fragment, ids)
+            self._blob_bytes(fragment, ids, self._bytes[column])
+            if column in self._bytes
+            else self._variable_bytes(fragment, ids)
             for column, ids in self._variable.items()
         )
 
@@ -70,11 +70,11 @@ class RowSizes:
         files = [file for file in fragment.files if not ids.isdisjoint(file.fields)]
         return max(_VARIABLE_BYTES_MIN, _GROWTH * sum(self._share(file, fragment.physical_rows) for file in files))
 
-    def _blob_bytes(self, fragment: Fragment, ids: set[int]) -> int:
+    def _blob_bytes(self, fragment: Fragment, ids: set[int], least: int) -> int:
         """Bytes of blobs lie in their file, or beside it, where nobody has counted them."""
         files = [file for file in fragment.files if not ids.isdisjoint(file.fields)]
         inside = sum(file.file_size_bytes for file in files) // max(1, fragment.physical_rows)
-        return max(_BLOB_BYTES_UNKNOWN, inside)
+        return max(least, inside)
 
     def _share(self, file: DataFile, rows: int) -> int:
         """What a variable column of the file has of its bytes, per row; beside blobs it is not known."""
@@ -97,8 +97,13 @@ class RowSizes:
         return sum(width or 0 for width in columns), sum(width is None for width in columns)
 
 
-def _below(wanted: Schema, column: int) -> list[Field]:
-    return [wanted.by_id(each) for each in wanted.descendants(column)]
+def _bytes_of_blobs(wanted: Schema, column: int) -> int:
+    """About how many bytes a row has at least, if the bytes of blobs are read with a column; else 0."""
+    blobs = [wanted.by_id(blob) for blob in wanted.blob_ids.intersection(wanted.descendants(column))]
+    read = [blob for blob in blobs if not _is_description(wanted, blob.id)]
+    if not read:
+        return 0
+    return _VARIABLE_BYTES_UNKNOWN if all(map(is_blob_v1, read)) else _BLOB_BYTES_UNKNOWN
 
 
 def _is_description(wanted: Schema, blob: int) -> bool:

@@ -13,9 +13,11 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO, cast
 
 from tablewright.data.spool import Spool
-from tablewright.errors import CorruptTable
+from tablewright.errors import CorruptTable, StorageError, TablewrightError
 from tablewright.format.file_descriptor import repaired
 from tablewright.format.file_tail import FileTail, decode_tail
 from tablewright.storage.address import join_uri
@@ -28,6 +30,8 @@ _GAP_BYTES_MAX = 64 * 1024  # ranges that are closer are fetched as one
 _CHUNK_BYTES = 8 * 1024 * 1024
 
 _views: weakref.WeakValueDictionary[tuple[str, str, bool], View] = weakref.WeakValueDictionary()
+_READ_RIGHT_MAX = 1 << 14
+_read_right: set[tuple[str, str, bool]] = set()
 _lock = threading.Lock()
 
 
@@ -36,8 +40,8 @@ def view_of(store: Store, path: str, *, describe: bool) -> View | None:
     key = (store.location.uri, path, describe)
     with _lock:
         view = _views.get(key)
-    if view is not None:
-        return view
+        if view is not None or key in _read_right:
+            return view
     where = join_uri(store.location.uri, path)
     try:
         tail = _read_tail(store, path, where)
@@ -45,6 +49,10 @@ def view_of(store: Store, path: str, *, describe: bool) -> View | None:
         raise CorruptTable(where, ("the data file is missing",)) from None
     descriptor = repaired(tail.descriptor, where, describe=describe)
     if descriptor is None:
+        with _lock:
+            if len(_read_right) >= _READ_RIGHT_MAX:
+                _read_right.clear()
+            _read_right.add(key)
         return None
     view = View(store, path, where, tail, descriptor)
     with _lock:
@@ -61,7 +69,7 @@ class View:
         self._fetching = threading.Lock()
         self.path = self._spool.path
         begin, end = tail.encode(descriptor)
-        with open(self.path, "wb") as file:
+        with _writable(self.path, "wb") as file:
             file.seek(begin)
             file.write(end)
 
@@ -71,7 +79,7 @@ class View:
             missing = [column for column in columns if column not in self._present]
             if not missing:
                 return
-            with open(self.path, "r+b") as file:
+            with _writable(self.path, "r+b") as file:
                 for begin, end in _chunks(_joined(self._tail.ranges(missing, self._where))):
                     data = self._store.get_range(self._source, begin, end)
                     if len(data) != end - begin:
@@ -79,6 +87,20 @@ class View:
                     file.seek(begin)
                     file.write(data)
             self._present.update(missing)
+
+
+@contextmanager
+def _writable(path: str, mode: str) -> Iterator[BinaryIO]:
+    """The local file; a full disk is :class:`StorageError`."""
+    try:
+        with open(path, mode) as file:
+            yield cast("BinaryIO", file)
+    except TablewrightError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"Could not write the temporary file {path}: {error}. Make room, or set TMPDIR to another place."
+        ) from error
 
 
 def _read_tail(store: Store, path: str, where: str) -> FileTail:

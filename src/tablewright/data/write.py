@@ -18,10 +18,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from tablewright.data.blob_writer import BlobWriter
 from tablewright.data.conform import conform, solid
 from tablewright.data.encoder import DataFileReader, DataFileWriter
 from tablewright.data.layout import FileLayout
 from tablewright.errors import InvalidRequest, TablewrightError
+from tablewright.format.blobs import prepared_blobs
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.naming import data_path, new_data_file_name
 from tablewright.format.schema import Field, Schema, file_columns, schema_differences
@@ -70,10 +72,12 @@ def write_fragments(
     options: WriteOptions | None = None,
     *,
     progress: WriteProgress | None = None,
+    sidecars: list[str] | None = None,
 ) -> tuple[Fragment, ...]:
     """Write ``batches`` as data files that hold all of ``schema``; fragments with id 0, none for no rows.
 
-    A null in a column that may hold none, or a value that the type can't hold, is refused; nothing stays behind.
+    A null in a column that may hold none, or a value that the type can't hold, is refused; nothing stays behind. Blobs
+    come in the form for rows; the paths of objects with their bytes are added to ``sidecars``.
     """
     roll = _Roll(world, schema, options or WriteOptions(), progress)
     try:
@@ -83,18 +87,28 @@ def write_fragments(
     except BaseException:
         roll.abort()
         raise
+    if sidecars is not None:
+        sidecars.extend(roll.sidecars)
     return tuple(roll.fragments)
 
 
 def write_data_file(
-    world: World, schema: Schema, batches: Iterable[pa.RecordBatch], version: str
+    world: World,
+    schema: Schema,
+    batches: Iterable[pa.RecordBatch],
+    version: str,
+    *,
+    sidecars: list[str] | None = None,
 ) -> tuple[DataFile, int]:
     """Write exactly one data file, also for no rows: for columns that are added to a fragment. Returns its rows too."""
     file = _OpenFile(world, schema, version)
     try:
         for batch in batches:
             file.write(conform(batch, file.arrow))
-        return file.close()
+        written = file.close()
+        if sidecars is not None:
+            sidecars.extend(file.sidecars)
+        return written
     except BaseException:
         file.abort()
         raise
@@ -164,23 +178,34 @@ class _OpenFile:
         self.arrow = schema.to_arrow().remove_metadata()
         self._name = new_data_file_name(world.ids.uuid())
         self._columns = file_columns(schema, version)
-        self._writer = DataFileWriter(world.store, data_path(self._name), self.arrow, version)
+        path = data_path(self._name)
+        self._blobs = BlobWriter(world.store, path, schema) if prepared_blobs(schema) else None
+        self._stored = self.arrow if self._blobs is None else self._blobs.codec_schema(self.arrow)
+        self._writer = DataFileWriter(world.store, path, self._stored, version)
         self.rows = self.bytes = 0
+
+    @property
+    def sidecars(self) -> list[str]:
+        return [] if self._blobs is None else self._blobs.paths
 
     @property
     def described(self) -> DataFile:
         return _data_file(self._name, *self._columns, self._version, 0)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._writer.write(batch)
+        self._writer.write(batch if self._blobs is None else self._blobs.placed(batch, self._stored))
         self.rows += batch.num_rows
         self.bytes += batch.nbytes
 
     def close(self) -> tuple[DataFile, int]:
+        if self._blobs is not None:
+            self._blobs.close()
         rows, size = self._writer.close()
         return _data_file(self._name, *self._columns, self._version, size), rows
 
     def abort(self) -> None:
+        if self._blobs is not None:
+            self._blobs.abort()
         try:
             self._writer.abort()
         except TablewrightError:
@@ -195,6 +220,7 @@ class _Roll:
         self._arrow = schema.to_arrow().remove_metadata()
         self._file: _OpenFile | None = None
         self.fragments: list[Fragment] = []
+        self.sidecars: list[str] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
         rest = conform(batch, self._arrow)
@@ -209,6 +235,7 @@ class _Roll:
     def close(self) -> None:
         if self._file is not None:
             file, rows = self._file.close()
+            self.sidecars += self._file.sidecars
             self._file = None
             fragment = Fragment(id=0, files=(file,), physical_rows=rows)
             self.fragments.append(fragment)
@@ -219,6 +246,8 @@ class _Roll:
         if self._file is not None:
             self._file.abort()
         discard_fragments(self._world, self.fragments)
+        for path in self.sidecars:
+            _remove(self._world, path)
 
     def _open(self) -> _OpenFile:
         self._file = _OpenFile(self._world, self._schema, self._options.data_storage_version)

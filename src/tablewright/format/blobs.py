@@ -102,7 +102,7 @@ def _bytes(blob: Field) -> Iterator[Field]:
         yield blob
         return
     metadata = {key: value for key, value in blob.arrow_metadata.items() if key != EXTENSION_NAME}
-    yield replace(_plain(blob, metadata), logical_type="large_binary")
+    yield replace(_plain(blob, metadata), logical_type="large_binary", is_bytes_of_blob=True)
 
 
 def _prepared(blob: Field) -> Iterator[Field]:

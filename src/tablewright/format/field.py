@@ -50,7 +50,8 @@ class Field:
     """One node: a column, a struct's member, a list's item, or one of the three nodes below a map.
 
     Invariants: ``id >= 0`` is unique in its schema; ``parent_id`` is -1 for a column, else the id of an earlier node.
-    ``encoding`` ``None`` stands for what Lance writes for the type.
+    ``encoding`` ``None`` stands for what Lance writes for the type. ``is_bytes_of_blob`` is said of nodes of a read
+    only (``format/blobs.py``), and never stored.
     """
 
     id: int
@@ -66,6 +67,7 @@ class Field:
     unenforced_clustering_key: bool = False
     unenforced_clustering_key_position: int = 0
     kind: int = 0
+    is_bytes_of_blob: bool = False
     dictionary: tuple[int, int] | None = None
     unknown: bytes = b""
 
@@ -141,7 +143,9 @@ def is_blob_v1(node: Field) -> bool:
 
 def is_blob(node: Field) -> bool:
     """Whether the node is a blob in any form: of a table, of a data file, or of a read (``format/blobs.py``)."""
-    return is_blob_v1(node) or is_blob_v2(node) or (node.logical_type == "struct" and BLOB in node.metadata)
+    if node.logical_type == "struct":
+        return BLOB in node.metadata or is_blob_v2(node)
+    return is_blob_v1(node) or node.is_bytes_of_blob
 
 
 def is_one_column(node: Field) -> bool:

@@ -26,10 +26,12 @@ from collections.abc import Iterator, Sequence
 
 from tablewright.errors import InvalidRequest
 from tablewright.format.field import (
+    BLOB,
     TOP_LEVEL,
     Children,
     Field,
     children_by_parent,
+    is_blob_v1,
     is_blob_v2,
     is_one_column,
     is_packed,
@@ -44,7 +46,6 @@ RESERVED_NAMES = frozenset(
     {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 )
 
-_BLOB = "lance-encoding:blob"
 _VARIABLE = frozenset({"string", "large_string", "binary", "large_binary", "json"})
 
 
@@ -111,8 +112,13 @@ def _problem_of_type(node: Field, version: str) -> str | None:
             return f"a fixed-size list can't hold values of type {inner}; use a list of variable size"
     if "fixed_size_binary:0" in (kind, kind.removeprefix("fixed_size_list:").rpartition(":")[0]) and version != "2.2":
         return f"binary values of size 0 can't be read back from data storage version {version}; use null or 2.2"
-    if is_blob_v2(node) or (_BLOB in node.metadata and version not in ("2.0", "2.1")):
-        return f"blob columns can't be written in data storage version {version}; use large_binary, or version 2.1"
+    if is_blob_v2(node) or (is_blob_v1(node) and version not in ("2.0", "2.1")):
+        return (
+            f"this release does not write blob columns in data storage version {version}: write the table with "
+            "pylance, the column as large_binary without the blob mark, or a marked one in version 2.1"
+        )
+    if BLOB in node.metadata and not is_blob_v1(node):
+        return f"only large_binary can be marked as a blob, not {kind}; remove the mark {BLOB}"
     return None
 
 

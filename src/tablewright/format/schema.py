@@ -26,6 +26,7 @@ from tablewright.format.field import (
     children_by_parent,
     field_from_proto,
     field_to_proto,
+    is_blob,
     is_blob_v1,
     is_blob_v2,
 )
@@ -56,6 +57,7 @@ class _Facts:
     columns: dict[str, Field]
     arrow: pa.Schema | None = None
     blobs: tuple[Field, ...] | None = None
+    any_blobs: frozenset[int] | None = None
     forms: dict[str, Schema] = field(default_factory=dict)
 
 
@@ -182,6 +184,14 @@ class Schema:
         if facts.blobs is None:
             facts.blobs = tuple(node for node in self.fields if is_blob_v1(node) or is_blob_v2(node))
         return facts.blobs
+
+    @property
+    def blob_ids(self) -> frozenset[int]:
+        """The ids of nodes that are blobs in any form: of the table, or of a read."""
+        facts = self._index()
+        if facts.any_blobs is None:
+            facts.any_blobs = frozenset(node.id for node in self.fields if is_blob(node))
+        return facts.any_blobs
 
     def with_form(self, name: str, form: Callable[[Field], Iterable[Field]]) -> Schema:
         """The schema with the nodes of ``form`` in the place of each blob; itself if there is none."""

@@ -62,17 +62,21 @@ class NewRows(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """The rows that are hidden where they were, and the new fragments (without ids yet) that hold them now."""
+    """The rows that are hidden where they were, and the new fragments (without ids yet) that hold them now.
+
+    ``sidecars`` are objects with the bytes of their blobs.
+    """
 
     hidden: tuple[Hidden, ...]
     fragments: tuple[Fragment, ...]
     rows_read: int
     bytes_read: int
+    sidecars: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
         """All files that were written."""
-        return (*_data_paths(self.fragments), *(path for each in self.hidden for path in each.paths))
+        return (*_data_paths(self.fragments), *self.sidecars, *(path for each in self.hidden for path in each.paths))
 
     @property
     def bytes_written(self) -> int:
@@ -95,8 +99,9 @@ def move_rows(
     options = WriteOptions(max_rows_per_file=ROWS_PER_FILE_MAX, data_storage_version=file_version)
     order = _order(context, rows, origins)
     with removed_on_failure(world) as leftovers:
-        fragments = write_fragments(world, table, rows.batches(order), options)
-        leftovers.add(_data_paths(fragments))
+        sidecars: list[str] = []
+        fragments = write_fragments(world, table, rows.batches(order), options, sidecars=sidecars)
+        leftovers.add([*_data_paths(fragments), *sidecars])
 
         def hide(origin: Origin) -> Hidden:
             hidden = hide_rows(context, world, version, origin.fragment, encode_bitmap(origin.moved | origin.hidden))
@@ -108,6 +113,7 @@ def move_rows(
             fragments=_with_row_ids(fragments, order.ids),
             rows_read=rows.rows_read,
             bytes_read=rows.bytes_read,
+            sidecars=tuple(sidecars),
         )
 
 

@@ -30,7 +30,6 @@ from tablewright.data.shape import ReadShape
 from tablewright.data.sizes import PIECE_ROWS_MAX
 from tablewright.data.system_columns import SystemColumns
 from tablewright.expressions.filters import Predicate
-from tablewright.format.field import is_blob
 from tablewright.format.fragment import Fragment
 from tablewright.format.schema import Schema
 from tablewright.operations.scan_columns import RowLayout, Selection
@@ -83,7 +82,7 @@ class ReadPlan:
             first = RowLayout.of(filtered or table, predicate.paths)
             missing = {path[0] for path in selection.paths if not first.covers(table, path)}
             if filtered is not None:
-                missing |= _in_another_form(table, filtered).intersection(path[0] for path in selection.paths)
+                missing |= _in_another_form(filtered).intersection(path[0] for path in selection.paths)
             rest = RowLayout.of(table, [path for path in selection.paths if path[0] in missing])
         return cls(
             table=table,
@@ -123,11 +122,10 @@ class ReadPlan:
         return tuple(name for name in self.first.names if name in needed)
 
 
-def _in_another_form(table: Schema, filtered: Schema) -> set[str]:
-    """The columns that hold blobs, which the two schemas show in different forms."""
+def _in_another_form(filtered: Schema) -> set[str]:
+    """The columns that hold blobs, which the result shows in another form than the filter sees."""
     tops = {node.id: node.name for node in filtered.top_level}
-    blobs = [node.id for node in filtered.fields if node.metadata and is_blob(node)]
-    return {tops[(*filtered.ancestors(blob), blob)[0]] for blob in blobs}
+    return {tops[(*filtered.ancestors(blob), blob)[0]] for blob in filtered.blob_ids}
 
 
 @dataclass(frozen=True, slots=True)

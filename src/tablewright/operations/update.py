@@ -18,12 +18,14 @@ from pyroaring import FrozenBitMap
 
 from tablewright.errors import InvalidRequest, UnsupportedFeature
 from tablewright.expressions.filters import Filter
+from tablewright.format.blobs import as_bytes, as_rows
 from tablewright.format.field import is_blob_v2
 from tablewright.format.flags import MIXED_FILE_VERSIONS, check_writable
 from tablewright.format.fragment import FragmentList
 from tablewright.format.manifest import Manifest
 from tablewright.format.schema import Schema, check_file_version
 from tablewright.format.transaction import Transaction, Update, UpdateMode
+from tablewright.operations.blob_checks import refuse_blob_expressions, refuse_blob_targets
 from tablewright.operations.delete import Hidden, with_hidden_rows
 from tablewright.operations.match import Matched, plan_match, read_fields
 from tablewright.operations.moved_rows import ROWS_PER_FILE_MAX, Moved
@@ -61,6 +63,7 @@ __all__ = [
 ]
 
 _GROUP_BYTES = 64 * 1024 * 1024
+_VERSIONS_WITHOUT_BLOBS_V2, _FIRST_VERSION_WITH_BLOBS_V2 = ("2.0", "2.1"), "2.2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +131,10 @@ def plan_update(
     """Decide what is assigned and how rows are found. Bad names, types and predicates fail here."""
     check_writable(snapshot.manifest.writer_flags, snapshot.location.uri)
     table = snapshot.schema
-    assignments = compile_updates(updates, table, now_ns)
+    if table.blobs and isinstance(updates, Mapping):
+        refuse_blob_targets(table, updates)
+        refuse_blob_expressions(table, updates.values(), now_ns)
+    assignments = compile_updates(updates, as_rows(table), now_ns)
     match = plan_match(snapshot, where, now_ns)
     condition = match.whole.reads.predicate
     looked_at = [*assignments.paths, *((name,) for name in assignments.kept_in_part)]
@@ -151,13 +157,9 @@ def new_file_version(manifest: Manifest, asked: str | None) -> str:
             f"data_storage_version={asked!r}: the table's files are of version {manifest.data_storage_version}, and "
             "this release does not begin to mix versions. Leave it out."
         )
-    blobs = [f"`{manifest.schema.path(field.id)}`" for field in manifest.schema.fields if is_blob_v2(field)]
-    if blobs:
-        raise UnsupportedFeature(
-            f"Column {', '.join(blobs)} is a blob column (lance.blob.v2): this release does not change rows of tables "
-            "with such columns. Change them with pylance."
-        )
-    problems = check_file_version(manifest.schema, version)
+    if version in _VERSIONS_WITHOUT_BLOBS_V2 and any(map(is_blob_v2, manifest.schema.blobs)):
+        version = _FIRST_VERSION_WITH_BLOBS_V2  # such a table mixes versions: older ones can't hold the column
+    problems = check_file_version(as_bytes(manifest.schema), version)
     if problems:
         raise InvalidRequest(f"File version {version} can't store these columns: " + "; ".join(problems))
     return version
@@ -206,7 +208,7 @@ def columns_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[C
         ColumnsTask(
             location=whole.location,
             base_paths=whole.base_paths,
-            table=plan.table,
+            table=as_rows(plan.table),
             assignments=plan.assignments,
             file_version=plan.file_version,
             fragment=plan.fragments.by_id(choice.fragment_id),
@@ -236,7 +238,7 @@ def rows_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[Rows
                 location=whole.location,
                 version=whole.version,
                 base_paths=whole.base_paths,
-                table=plan.table,
+                table=as_rows(plan.table),
                 assignments=plan.assignments,
                 file_version=plan.file_version,
                 parts=parts,

@@ -64,11 +64,12 @@ class ColumnsResult:
     offsets: bytes
     rows_read: int
     bytes_read: int
+    sidecars: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The file that was written."""
-        return (data_path(self.file.path),)
+        """The file that was written, and the objects beside it."""
+        return (data_path(self.file.path), *self.sidecars)
 
     @property
     def bytes_written(self) -> int:
@@ -89,13 +90,15 @@ def run_columns_task(task: ColumnsTask, world: World) -> ColumnsResult:
     written = table.project_ids(
         id for field in table.top_level if field.name in task.assignments.columns for id in table.descendants(field.id)
     )
-    file, _ = write_data_file(world, written, writer.batches(scan), task.file_version)
+    sidecars: list[str] = []
+    file, _ = write_data_file(world, written, writer.batches(scan), task.file_version, sidecars=sidecars)
     return ColumnsResult(
         fragment_id=fragment.id,
         file=file,
         offsets=encode_bitmap(offsets),
         rows_read=writer.rows_read,
         bytes_read=writer.bytes_read,
+        sidecars=tuple(sidecars),
     )
 
 

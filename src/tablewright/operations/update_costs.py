@@ -24,7 +24,7 @@ __all__ = ["REWRITE_COLUMNS", "REWRITE_ROWS", "WRITE_MODES", "Decision", "Fragme
 REWRITE_ROWS, REWRITE_COLUMNS = "rewrite_rows", "rewrite_columns"
 WRITE_MODES = ("auto", REWRITE_ROWS, REWRITE_COLUMNS)
 
-_BYTES_UNKNOWN = 64.0
+_BYTES_UNKNOWN, _BLOB_BYTES_UNKNOWN = 64.0, 16384.0
 _BYTES_MIN = 1.0
 _FILE_BYTES, _FILE_BYTES_PER_COLUMN = 256, 128  # what a file takes beside its rows, about
 _SHOWN_MAX = 20
@@ -134,6 +134,8 @@ class StoredWidths:
     def __init__(self, table: Schema) -> None:
         fields = zip(table.top_level, table.to_arrow(), strict=True)
         self._fixed = {column.id: fixed_width(field.type) for column, field in fields}
+        above = [(*table.ancestors(blob.id), blob.id)[0] for blob in table.blobs]
+        self._with_blobs = frozenset(above)
         self._ids = {column.id: frozenset(table.descendants(column.id)) for column in table.top_level}
         self._files: dict[tuple[int, ...], tuple[int, tuple[int, ...], int]] = {}
 
@@ -147,8 +149,14 @@ class StoredWidths:
             values = file.file_size_bytes - _FILE_BYTES - _FILE_BYTES_PER_COLUMN * len(file.fields)
             per_row = values / max(1, fragment.physical_rows)
             share = max(0.0, per_row - fixed_bytes) / sharers if file.file_size_bytes else _BYTES_UNKNOWN
+            blobs = self._with_blobs.intersection(variable)
             for column in variable:
-                widths[column] += share
+                if not blobs:
+                    widths[column] += share
+                elif column in blobs:  # most of the file is theirs, and there may be more beside it
+                    widths[column] += max(_BLOB_BYTES_UNKNOWN, share * sharers / len(blobs))
+                else:
+                    widths[column] += _BYTES_UNKNOWN
         return {column: max(_BYTES_MIN, width) for column, width in widths.items()}
 
     def _held(self, file: DataFile) -> tuple[int, tuple[int, ...], int]:

@@ -16,6 +16,7 @@ from tablewright.expressions.scope import empty_batch
 from tablewright.expressions.sql import compile_projection
 from tablewright.format.field import is_packed
 from tablewright.format.logical_types import STRUCT
+from tablewright.operations.blob_checks import refuse_blob_expressions
 from tablewright.operations.columns.compute import Computation, Function, FunctionColumns, SqlColumns, result_batch
 from tablewright.operations.columns.members import WithMembers
 from tablewright.operations.columns.plan import ColumnsPlan, plan_columns
@@ -47,6 +48,8 @@ class BySql:
 
     def plan(self, snapshot: Snapshot) -> ColumnsPlan:
         with as_column_errors():
+            if snapshot.schema.blobs:
+                refuse_blob_expressions(snapshot.schema, self.expressions.values(), self.now_ns)
             columns = SqlColumns(compile_projection(self.expressions, snapshot.schema, now_ns=self.now_ns))
             if columns.is_null:
                 return Nulls(columns.schema).plan(snapshot)

@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from tablewright.errors import UnsupportedFeature
 from tablewright.expressions.casts import castable, lance_name
-from tablewright.format.field import EXTENSION_METADATA, EXTENSION_NAME, TOP_LEVEL
+from tablewright.format.blobs import as_bytes
+from tablewright.format.field import EXTENSION_METADATA, EXTENSION_NAME, TOP_LEVEL, is_blob_v2
 from tablewright.format.file_layout import RESERVED_NAMES
 from tablewright.format.limits import FIELD_ID_MAX, check_limit
 from tablewright.format.manifest import Manifest
@@ -72,6 +74,7 @@ def alter_schema(manifest: Manifest, alterations: Sequence[Alteration]) -> Alter
     table = manifest.schema
     fields = [(_resolve(table, each.path), each) for each in _combined(alterations)]
     _check_once(table, fields)
+    _check_blobs(table, fields)
     renamed = {field.id: _changed(field, each) for field, each in fields}
     after = replace(table, fields=tuple(renamed.get(field.id, field) for field in table.fields))
     replaced: dict[int, tuple[Field, ...]] = {}
@@ -129,6 +132,18 @@ def _check_once(table: Schema, fields: Sequence[tuple[Field, Alteration]]) -> No
         if not seen.isdisjoint(touched):
             raise InvalidColumns(f"Invalid user input: one of the fields below {each.path!r} is altered twice.")
         seen.update(touched)
+
+
+def _check_blobs(table: Schema, fields: Sequence[tuple[Field, Alteration]]) -> None:
+    """Members of a blob v2 belong to it, and a cast would have to write the blobs of its column again."""
+    for field, each in fields:
+        line = [table.by_id(id) for id in (*table.ancestors(field.id), field.id)]
+        below = [] if each.data_type is None else [table.by_id(id) for id in table.descendants(line[0].id)]
+        for blob in filter(is_blob_v2, [*line[:-1], *below]):
+            raise UnsupportedFeature(
+                f'Column "{each.path}" can\'t be altered like this: `{table.path(blob.id)}` is a blob column '
+                "(lance.blob.v2). Name and nullability of the blob itself can be changed."
+            )
 
 
 def _changed(field: Field, alteration: Alteration) -> Field:
@@ -191,8 +206,8 @@ def _check_result(manifest: Manifest, after: Schema) -> None:
     changed = [field.id for field in after.top_level if before.get(field.id) != field.name]
     check_names(after.project_ids(changed))
     _check_primary_key(after)
-    problems = check_file_version(after, manifest.data_storage_version)
-    known = check_file_version(manifest.schema, manifest.data_storage_version)
+    problems = check_file_version(as_bytes(after), manifest.data_storage_version)
+    known = check_file_version(as_bytes(manifest.schema), manifest.data_storage_version)
     if set(problems) - set(known):
         raise InvalidColumns(f"Invalid user input: {'; '.join(problems)}")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tablewright.errors import InvalidRequest
-from tablewright.format.field import is_packed
+from tablewright.format.field import is_one_column
 from tablewright.format.flags import check_writable
 from tablewright.format.logical_types import MAP, STRUCT
 from tablewright.format.schema import Schema
@@ -46,10 +46,10 @@ def plan_drop(snapshot: Snapshot, paths: Sequence[str]) -> ProjectPlan:
         below = table.children(node.id)
         if below and all(child.id in gone for child in below):
             gone.add(node.id)
-        elif (node.logical_type == MAP or is_packed(node)) and not gone.isdisjoint(table.descendants(node.id)):
+        elif (node.logical_type == MAP or is_one_column(node)) and not gone.isdisjoint(table.descendants(node.id)):
             raise InvalidRequest(
-                f"Column {table.path(node.id)} is a map or a packed struct, whose parts can't be read apart: drop all "
-                "of it."
+                f"Column {table.path(node.id)} is a map, a packed struct or a blob, whose parts can't be read apart: "
+                "drop all of it."
             )
     kept = tuple(node for node in table.fields if node.id not in gone)
     if not kept:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from tablewright.data.conform import conform
 from tablewright.errors import InvalidRequest, SchemaMismatch, WrongType
 from tablewright.expressions.casts import lance_name
-from tablewright.format.field import TOP_LEVEL
+from tablewright.format.field import TOP_LEVEL, is_blob
 from tablewright.format.limits import FIELD_ID_MAX, check_limit
 from tablewright.format.logical_types import STRUCT, is_list
 from tablewright.format.manifest import Manifest
@@ -125,7 +125,7 @@ def _members(table: Schema, own: Field, given: pa.Field, version: str) -> Iterat
     if is_list(own.logical_type) and _is_list(given.type):
         yield from _members(table, below[0], given.type.value_field, version)
         return
-    if own.logical_type != STRUCT or not pa.types.is_struct(given.type):
+    if own.logical_type != STRUCT or is_blob(own) or not pa.types.is_struct(given.type):
         raise _taken(own.name, table.arrow_field(own.id).type, given.type)
     if version in _VERSIONS_WITHOUT_MEMBERS:
         raise InvalidColumns(

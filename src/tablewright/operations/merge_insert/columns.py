@@ -66,11 +66,12 @@ class PatchResult:
     hidden: Hidden | None
     rows_read: int
     bytes_read: int
+    sidecars: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
         """The files that were written."""
-        return (data_path(self.file.path), *(() if self.hidden is None else self.hidden.paths))
+        return (data_path(self.file.path), *self.sidecars, *(() if self.hidden is None else self.hidden.paths))
 
     @property
     def bytes_written(self) -> int:
@@ -81,15 +82,16 @@ class PatchResult:
 def run_patch_task(task: PatchTask, world: World) -> PatchResult:
     """Write the columns that change. If it fails, nothing stays behind."""
     context = TaskContext(world, task.base_paths)
-    table, fragment = task.fitted.table, task.fragment
+    table, fragment = task.fitted.rows, task.fragment
     patcher = _Patcher(task, opened(task.source, world))
     (scan,) = fragment_scans(context, patcher.reads, [fragment], [task.first_row])
     written = table.project_ids(
         id for field in table.top_level if field.name in task.columns for id in table.descendants(field.id)
     )
     with removed_on_failure(world) as leftovers:
-        file, _ = write_data_file(world, written, patcher.batches(scan), task.file_version)
-        leftovers.add([data_path(file.path)])
+        sidecars: list[str] = []
+        file, _ = write_data_file(world, written, patcher.batches(scan), task.file_version, sidecars=sidecars)
+        leftovers.add([data_path(file.path), *sidecars])
         hidden = None
         if len(task.deleted):
             gone = encode_bitmap(bitmap_of(task.deleted))
@@ -101,6 +103,7 @@ def run_patch_task(task: PatchTask, world: World) -> PatchResult:
         hidden=hidden,
         rows_read=patcher.rows_read,
         bytes_read=patcher.bytes_read,
+        sidecars=tuple(sidecars),
     )
 
 
@@ -110,15 +113,15 @@ class _Patcher:
     def __init__(self, task: PatchTask, source: KeptSource) -> None:
         self._task, self._source = task, source
         self._offsets = task.pairs.offsets.astype(np.int64)
-        self._schema = task.fitted.table.to_arrow()
+        self._schema = task.fitted.rows.to_arrow()
         everything = len(self._offsets) == task.fragment.physical_rows
         kept = [name for name in task.columns if not everything or name in task.fitted.in_part]
         self.reads = ReadPlan(
-            table=task.fitted.table,
+            table=task.fitted.rows,
             selection=Selection(outputs=(), schema=pa.schema([]), paths=()),
             predicate=None,
-            first=RowLayout.of(task.fitted.table, [(name,) for name in kept]),
-            rest=RowLayout.of(task.fitted.table, ()),
+            first=RowLayout.of(task.fitted.rows, [(name,) for name in kept]),
+            rest=RowLayout.of(task.fitted.rows, ()),
             include_deleted=True,
         )
         self.rows_read = self.bytes_read = 0

@@ -17,7 +17,9 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from tablewright.data.conform import conform
-from tablewright.errors import InvalidRequest, SchemaMismatch
+from tablewright.errors import InvalidRequest, SchemaMismatch, UnsupportedFeature
+from tablewright.format.blobs import as_rows
+from tablewright.format.field import is_blob_v2
 from tablewright.format.schema import Schema, schema_differences
 from tablewright.operations.merge_insert.clauses import InvalidMerge
 from tablewright.operations.merge_insert.key_columns import KeyColumns
@@ -37,6 +39,11 @@ class FittedSchema:
     table: Schema
     schema: pa.Schema
     in_part: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> Schema:
+        """The table's schema in the form for rows that are read and written again."""
+        return as_rows(self.table)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -64,11 +71,11 @@ class FittedSchema:
 
     def written(self) -> Schema:
         """The part of the table's schema that inserted rows bring: whole columns."""
-        return self.table.project_ids(self._ids(self.columns))
+        return self.rows.project_ids(self._ids(self.columns))
 
     def _ids(self, names: Iterable[str]) -> list[int]:
         wanted = set(names)
-        return [id for field in self.table.top_level if field.name in wanted for id in self.table.descendants(field.id)]
+        return [id for field in self.rows.top_level if field.name in wanted for id in self.rows.descendants(field.id)]
 
 
 def new_columns(table: Schema, incoming: pa.Schema) -> pa.Schema:
@@ -81,6 +88,7 @@ def fit_schema(
 ) -> FittedSchema:
     """Compare the source's schema with the table's. Whatever does not fit is refused, all of it at once."""
     known = table.to_arrow()
+    _check_blobs(table, incoming)
     lacking = [name for name in key.columns if name not in incoming.names]
     unknown = [name for name in incoming.names if name not in known.names]
     if unknown:
@@ -106,6 +114,30 @@ def fit_schema(
     else:
         given = [_optional(field) for field in given]
     return FittedSchema(table=table, schema=pa.schema(given), in_part=in_part)
+
+
+def _check_blobs(table: Schema, incoming: pa.Schema) -> None:
+    for blob in table.blobs:
+        if is_blob_v2(blob) and _gives(incoming, [table.by_id(id).name for id in (*table.ancestors(blob.id), blob.id)]):
+            raise UnsupportedFeature(
+                f"The source gives the blob column `{table.path(blob.id)}` (lance.blob.v2), and this release does not "
+                "write blobs that it did not read from the table. Leave the column out: updated rows keep their blobs, "
+                "new ones have null. Or merge with pylance."
+            )
+
+
+def _gives(incoming: pa.Schema, path: list[str]) -> bool:
+    """Whether data of a schema have something at a path; what is below a list counts as given with it."""
+    if path[0] not in incoming.names:
+        return False
+    kind = incoming.field(path[0]).type
+    for name in path[1:]:
+        if not at.is_struct(kind):
+            return True
+        if kind.get_field_index(name) < 0:
+            return False
+        kind = kind.field(name).type
+    return True
 
 
 def fitted_batches(fitted: FittedSchema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

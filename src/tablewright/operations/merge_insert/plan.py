@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tablewright.expressions.filters import Predicate
 from tablewright.expressions.scope import with_system_columns
+from tablewright.format.blobs import as_descriptions
 from tablewright.format.flags import check_writable
 from tablewright.format.fragment import FragmentList
 from tablewright.format.schema import Schema
@@ -102,10 +103,11 @@ def plan_merge(snapshot: Snapshot, clauses: Clauses, on: Any, incoming: pa.Schem
     key = find_key(table, on)
     fitted = fit_schema(table, incoming, key, inserts=clauses.insert, updates=clauses.updates)
     condition = by_source = None
+    seen = as_descriptions(table)
     if clauses.condition is not None:
-        condition = compile_condition(clauses.condition, table, fitted.schema, now_ns)
+        condition = compile_condition(clauses.condition, seen, fitted.schema, now_ns)
     if clauses.by_source_condition is not None:
-        by_source = compile_table_condition(clauses.by_source_condition, table, now_ns)
+        by_source = compile_table_condition(clauses.by_source_condition, seen, now_ns)
     _check_mode(clauses, fitted, key)
     looked_at = [*key.paths, *(condition.target_paths if condition is not None else ())]
     return MergePlan(
@@ -140,7 +142,7 @@ def _scan(
     snapshot: Snapshot, key: KeyColumns, condition: MatchCondition | None, by_source: Predicate | None, now_ns: int
 ) -> ScanPlan:
     """All fragments, with what the match reads: keys first, the condition's columns of matched rows."""
-    table = snapshot.schema
+    table = as_descriptions(snapshot.schema)
     scan = plan_scan(snapshot, ScanOptions(columns=[]), now_ns=now_ns)
     later = () if condition is None else condition.target_paths
     rest = RowLayout.of(table, later)

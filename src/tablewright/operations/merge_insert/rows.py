@@ -70,7 +70,7 @@ def run_moved_task(task: MovedTask, world: World) -> Moved:
     context = TaskContext(world, task.base_paths)
     mover = _Mover(task, context, opened(task.source, world))
     origins = [Origin(part.fragment, bitmap_of(part.pairs.offsets), bitmap_of(part.deleted)) for part in task.parts]
-    table, version = task.fitted.table, task.version
+    table, version = task.fitted.rows, task.version
     return move_rows(context, world, table, mover, origins, version=version, file_version=task.file_version)
 
 
@@ -109,7 +109,7 @@ class _Mover:
 
     def _scans(self) -> Iterator[FragmentScan]:
         task = self._task
-        reads = ReadPlan.of_known_rows(task.fitted.table, select_columns(task.fitted.table, list(task.fitted.kept)))
+        reads = ReadPlan.of_known_rows(task.fitted.rows, select_columns(task.fitted.rows, list(task.fitted.kept)))
         fragments, first_rows = [part.fragment for part in task.parts], [part.first_row for part in task.parts]
         return fragment_scans(self._context, reads, fragments, first_rows)
 
