@@ -12,7 +12,7 @@ Memory: one batch and what the codec holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,7 +26,7 @@ from tablewright.errors import InvalidRequest, TablewrightError
 from tablewright.format.blobs import prepared_blobs
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.naming import data_path, new_data_file_name
-from tablewright.format.schema import Field, Schema, file_columns, schema_differences
+from tablewright.format.schema import Schema, file_columns, schema_differences
 from tablewright.world import World
 
 __all__ = [
@@ -129,12 +129,14 @@ def describe_data_file(world: World, schema: Schema, name: str, fragment_id: int
     layout = FileLayout.of(reader.schema, reader.version)
     wanted = schema.project_ids(_ids_by_name(schema, layout.schema.names))
     differences = schema_differences(wanted, reader.schema)
-    unknown = [name for name in layout.schema.names if name not in schema.names]
+    known = frozenset(schema.names)
+    unknown = [name for name in layout.schema.names if name not in known]
     if differences or unknown:
         problems = (*differences, *(f"No field named {name}" for name in unknown))
         raise InvalidRequest(f"The data file {name} does not fit the table: {'; '.join(problems)}")
+    tops = {field.name: field.id for field in schema.top_level}
     ordered = tuple(
-        node for column in layout.schema.names for node in _subtree(schema, column)
+        schema.by_id(each) for column in layout.schema.names for each in schema.descendants(tops[column])
     )  # the file's order of columns, the table's ids
     fields, indices = file_columns(Schema(fields=ordered), reader.version)
     size = world.store.head(path).size
@@ -143,12 +145,8 @@ def describe_data_file(world: World, schema: Schema, name: str, fragment_id: int
 
 
 def _ids_by_name(schema: Schema, names: Sequence[str]) -> list[int]:
-    return [field.id for field in schema.top_level if field.name in names]
-
-
-def _subtree(schema: Schema, column: str) -> Iterator[Field]:
-    top = next(field for field in schema.top_level if field.name == column)
-    return (schema.by_id(each) for each in schema.descendants(top.id))
+    wanted = frozenset(names)
+    return [field.id for field in schema.top_level if field.name in wanted]
 
 
 def _data_file(name: str, fields: tuple[int, ...], indices: tuple[int, ...], version: str, size: int) -> DataFile:

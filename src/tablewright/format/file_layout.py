@@ -84,7 +84,8 @@ def problems_for_version(fields: Sequence[Field], version: str) -> tuple[str, ..
     ]
     for path, node, in_list in _walk(children[TOP_LEVEL], children, "", False):
         reason = (
-            _problem_of_type(node, version)
+            _problem_of_name(node)
+            or _problem_of_type(node, version)
             or _problem_of_packing(node, children, version)
             or _problem_of_empty_struct(node, children, version, in_list, node.id == last_column)
         )
@@ -98,6 +99,11 @@ def _walk(nodes: Sequence[Field], children: Children, prefix: str, in_list: bool
         yield prefix + node.name, node, in_list
         repeated = in_list or is_list(node.logical_type) or node.logical_type == MAP
         yield from _walk(children.get(node.id, ()), children, f"{prefix}{node.name}.", repeated)
+
+
+def _problem_of_name(node: Field) -> str | None:
+    """Arrow's C interface, through which data files are written, ends a name at its first NUL."""
+    return "a name can't have a NUL character" if "\0" in node.name else None
 
 
 def _problem_of_type(node: Field, version: str) -> str | None:

@@ -87,8 +87,9 @@ def run_columns_task(task: ColumnsTask, world: World) -> ColumnsResult:
         offsets = FrozenBitMap.deserialize(task.offsets)
     writer = _Writer(task, DeletionVector(offsets).to_numpy().astype(np.int64))
     (scan,) = fragment_scans(context, writer.reads, [fragment], [task.first_row])
+    changed = frozenset(task.assignments.columns)
     written = table.project_ids(
-        id for field in table.top_level if field.name in task.assignments.columns for id in table.descendants(field.id)
+        id for field in table.top_level if field.name in changed for id in table.descendants(field.id)
     )
     sidecars: list[str] = []
     file, _ = write_data_file(world, written, writer.batches(scan), task.file_version, sidecars=sidecars)

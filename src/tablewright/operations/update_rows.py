@@ -77,7 +77,8 @@ class _Mover:
         self._task, self._context = task, context
         self.places = [(part, _offsets(context, part)) for part in task.parts]
         used = dict.fromkeys(path[0] for path in task.assignments.paths)
-        system = {name: (name,) for name in used if name not in task.table.names and name in SYSTEM_COLUMNS}
+        known = frozenset(task.table.names)
+        system = {name: (name,) for name in used if name not in known and name in SYSTEM_COLUMNS}
         selection = extend_selection(select_columns(task.table, None), task.table, system)
         self._reads = ReadPlan.of_known_rows(task.table, selection)
         self.rows_read = self.bytes_read = 0

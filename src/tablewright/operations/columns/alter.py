@@ -10,6 +10,7 @@ to the type that the column has changes nothing; a field that is cast can't be a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -191,7 +192,7 @@ def _check_result(manifest: Manifest, after: Schema) -> None:
     """Names that are free and can be read back, types that the table's files can hold, a primary key without nulls."""
     for parent in (TOP_LEVEL, *(field.id for field in after.fields)):
         names = [f.name for f in (after.top_level if parent == TOP_LEVEL else after.children(parent))]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
             where = "schema" if parent == TOP_LEVEL else f"struct {after.path(parent)}"
             raise InvalidColumns(f'Invalid user input: Duplicate field name "{twice[0]}" in {where}.')

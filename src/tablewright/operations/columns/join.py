@@ -129,7 +129,8 @@ class Join:
         """Decide them on a version of the table."""
         with as_column_errors():
             _check_key(snapshot.schema, self.left_on, self.lookup, self.where)
-            both = [name for name in self.lookup.values.column_names if name in snapshot.schema.names]
+            known = frozenset(snapshot.schema.names)
+            both = [name for name in self.lookup.values.column_names if name in known]
             if both:
                 raise InvalidColumns(
                     f"Invalid user input: Column {both[0]} exists in both sides of the {self.where}: exists in left "
@@ -183,18 +184,20 @@ class Patch:
             table = snapshot.schema
             _check_key(table, self.left_on, self.lookup, "fragment")
             given = Schema.from_arrow(self.lookup.values.schema).to_arrow()
+            known_names, known_types = frozenset(table.names), table.to_arrow()
             for column in given:
-                if column.name not in table.names:
+                if column.name not in known_names:
                     raise InvalidColumns(
                         f"Invalid user input: Column {column.name} in right side fragment does not exist in left side "
                         "fragment."
                     )
-                known = table.to_arrow().field(column.name).type
+                known = known_types.field(column.name).type
                 if known != column.type:
                     raise InvalidColumns(
                         f"Invalid user input: Column {column.name} should have type {known} but type was {column.type}."
                     )
-            tops = [each.id for each in table.top_level if each.name in given.names]
+            names = frozenset(given.names)
+            tops = [each.id for each in table.top_level if each.name in names]
             written = table.project_ids(below for top in tops for below in table.descendants(top))
             schema = written.to_arrow().remove_metadata()
             return plan_columns(snapshot, "Update", table, written, PatchedColumns(self.lookup, self.left_on, schema))

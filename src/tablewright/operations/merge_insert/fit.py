@@ -58,16 +58,19 @@ class FittedSchema:
     @property
     def missing(self) -> tuple[str, ...]:
         """The columns that are not given at all."""
-        return tuple(name for name in self.table.names if name not in self.columns)
+        given = frozenset(self.columns)
+        return tuple(name for name in self.table.names if name not in given)
 
     @property
     def kept(self) -> tuple[str, ...]:
         """The columns of which updated rows keep something: those that are missing, or given in part."""
-        return tuple(name for name in self.table.names if name not in self.columns or name in self.in_part)
+        whole = frozenset(self.columns).difference(self.in_part)
+        return tuple(name for name in self.table.names if name not in whole)
 
     def changed(self, key: KeyColumns) -> tuple[str, ...]:
         """The columns whose values may change where rows match."""
-        return tuple(name for name in self.columns if name not in key.whole_columns)
+        whole = frozenset(key.whole_columns)
+        return tuple(name for name in self.columns if name not in whole)
 
     def written(self) -> Schema:
         """The part of the table's schema that inserted rows bring: whole columns."""
@@ -80,7 +83,8 @@ class FittedSchema:
 
 def new_columns(table: Schema, incoming: pa.Schema) -> pa.Schema:
     """The columns of the source that the table does not have; they may be null in rows that came before."""
-    return pa.schema([field.with_nullable(True) for field in incoming if field.name not in table.names])
+    known = frozenset(table.names)
+    return pa.schema([field.with_nullable(True) for field in incoming if field.name not in known])
 
 
 def fit_schema(
@@ -89,8 +93,9 @@ def fit_schema(
     """Compare the source's schema with the table's. Whatever does not fit is refused, all of it at once."""
     known = table.to_arrow()
     _check_blobs(table, incoming)
-    lacking = [name for name in key.columns if name not in incoming.names]
-    unknown = [name for name in incoming.names if name not in known.names]
+    names, given_names = frozenset(known.names), frozenset(incoming.names)
+    lacking = [name for name in key.columns if name not in given_names]
+    unknown = [name for name in incoming.names if name not in names]
     if unknown:
         raise SchemaMismatch(
             (
@@ -106,7 +111,7 @@ def fit_schema(
     differences = tuple(text for field in incoming for text in _differences(table, known, field, updates))
     if differences:
         raise SchemaMismatch(differences)
-    given = [_given(known.field(name), incoming.field(name)) for name in known.names if name in incoming.names]
+    given = [_given(known.field(name), incoming.field(name)) for name in known.names if name in given_names]
     in_part = tuple(field.name for field in given if _lacks_members(field.type, known.field(field.name).type))
     _check_key_members(pa.schema(given), key)
     if inserts:
@@ -225,7 +230,8 @@ def _check_key_members(given: pa.Schema, key: KeyColumns) -> None:
 
 
 def _check_inserts(known: pa.Schema, given: pa.Schema) -> None:
-    missing = [field.name for field in known if field.name not in given.names and not field.nullable]
+    names = frozenset(given.names)
+    missing = [field.name for field in known if field.name not in names and not field.nullable]
     for field in given:
         missing += _missing_members(field.type, known.field(field.name).type, field.name)
     if missing:

@@ -19,8 +19,11 @@ __all__ = ["merged_rows", "merged_values"]
 
 def merged_rows(fitted: FittedSchema, source: pa.RecordBatch, target: pa.RecordBatch | None) -> pa.RecordBatch:
     """All columns of the table for rows that match; ``target`` has those of which something is kept."""
-    names = fitted.table.names
-    arrays = [merged_values(fitted, name, source, target) for name in names]
+    names, given, in_part = fitted.table.names, frozenset(fitted.columns), frozenset(fitted.in_part)
+    arrays = [
+        source.column(name) if name in given and name not in in_part else merged_values(fitted, name, source, target)
+        for name in names
+    ]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
