@@ -10,7 +10,7 @@ import numpy as np
 
 from tablewright.errors import InvalidRequest, WrongType
 
-__all__ = ["byte_string", "check_flag", "check_text", "listed", "whole_number"]
+__all__ = ["byte_string", "check_callable", "check_flag", "check_text", "listed", "whole_number"]
 
 _BYTE_MAX = 255
 
@@ -47,6 +47,12 @@ def check_text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise _wrong(value, name, "text")
     return value
+
+
+def check_callable(value: Any, name: str, expected: str) -> None:
+    """Refuse what can't be called; ``None`` leaves it open."""
+    if value is not None and not callable(value):
+        raise _wrong(value, name, expected)
 
 
 def listed(value: Any, name: str) -> list[Any]:

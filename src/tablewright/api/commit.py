@@ -15,7 +15,7 @@ from tablewright.api.locate import open_world
 from tablewright.api.operation import LanceOperation, Transaction
 from tablewright.api.translate import from_operation, to_operation
 from tablewright.api.write import properties_of
-from tablewright.checks import whole_number
+from tablewright.checks import check_callable, whole_number
 from tablewright.errors import InvalidRequest, TableNotFound
 from tablewright.format import transaction as values
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
@@ -61,6 +61,7 @@ def commit_operation(
     """
     from tablewright.api.dataset import LanceDataset
 
+    check_callable(commit_lock, "commit_lock", "a function of the version that returns a context manager")
     given = base_uri if isinstance(base_uri, LanceDataset) else None
     world = given._world if given is not None else open_world(base_uri, storage_options)
     transaction = _transaction(operation, read_version, commit_message)

@@ -31,10 +31,11 @@ from tablewright.api.schema import LanceSchema
 from tablewright.api.sql import SqlQueryBuilder
 from tablewright.api.translate import from_transaction
 from tablewright.api.write import write_dataset
+from tablewright.checks import listed, whole_number
 from tablewright.engine.choose import choose_engine
-from tablewright.engine.detect import is_spark_session
+from tablewright.engine.detect import check_session, is_spark_session
 from tablewright.engine.local import LocalEngine
-from tablewright.errors import InvalidRequest, StorageError, TableNotFound
+from tablewright.errors import InvalidRequest, StorageError, TableNotFound, VersionNotFound
 from tablewright.format.transaction import MapUpdate, Restore, UpdateConfig
 from tablewright.operations import take
 from tablewright.operations.describe import describe_indices, describe_versions
@@ -72,12 +73,13 @@ def dataset(
     """
     if version is not None and asof is not None:
         raise InvalidRequest("Give version or asof, not both.")
-    scan_options(default_scan_options or {})
+    scan_options({} if default_scan_options is None else default_scan_options)
+    check_session(spark)
     choose_engine(0, engine, spark=spark)
     tell_unused_lock(commit_lock)
     world = open_world(uri, storage_options)
     if isinstance(version, str | tuple):
-        snapshot = open_reference(open_snapshot(world), version)
+        snapshot = _referenced(open_snapshot(world), version)
     else:
         snapshot = open_snapshot(world, version, asof_ns=None if asof is None else instant_ns(asof))
     return LanceDataset._of(snapshot, default_scan_options=default_scan_options, engine=engine, spark=spark)
@@ -211,7 +213,7 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
         """The newest transactions, newest first."""
         entries = [entry for entry in list_versions(self._world.store) if entry.version <= self.version]
-        newest_first = entries[::-1][: max(0, recent_transactions)]
+        newest_first = entries[::-1][: whole_number(recent_transactions, "recent_transactions")]
         return [self.read_transaction(entry.version) for entry in newest_first]
 
     def read_transaction(self, version: int) -> Transaction | None:
@@ -237,7 +239,7 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
         >>> ds.checkout_version(1).count_rows(), ds.count_rows()
         (1, 2)
         """
-        return self._at(open_reference(self._snapshot, version))
+        return self._at(_referenced(self._snapshot, version))
 
     def checkout_latest(self) -> None:
         """Move this dataset to the newest version."""
@@ -334,6 +336,8 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
 
     def slice(self, start: int, end: int, columns: Any = None) -> pa.Table:
         """Rows ``start`` (inclusive) to ``end`` (exclusive) by position."""
+        start = whole_number(start, "start", minimum=None)
+        end = whole_number(end, "end", minimum=None)
         if start < 0 or end < start:
             raise InvalidRequest(f"start must be non-negative and end >= start, got {start} and {end}.")
         return self.to_table(columns, offset=start, limit=end - start)
@@ -413,9 +417,7 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
 
     def delete_config_keys(self, keys: Iterable[str]) -> None:
         """Remove config keys."""
-        if isinstance(keys, str):
-            raise InvalidRequest(f"delete_config_keys() takes a list of keys, not the text {keys!r}.")
-        self.update_config(dict.fromkeys(keys))
+        self.update_config(dict.fromkeys(listed(keys, "keys")))
 
     def update_metadata(self, values: Mapping[str, str | None], replace: bool = False) -> dict[str, str]:
         """Set table metadata (``None`` removes a key) and return the new state."""
@@ -454,6 +456,17 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
             )
         elif not ignore_not_found:
             raise StorageError(f"Not found: {store.location.uri}. There is no table to drop.")
+
+
+def _referenced(snapshot: Snapshot, reference: Reference) -> Snapshot:
+    """The version that a number, tag or branch names. A number in quotes is a tag's name, and that is said."""
+    try:
+        return open_reference(snapshot, reference)
+    except VersionNotFound as error:
+        if not isinstance(reference, str) or not reference.isdecimal():
+            raise
+        hint = f"A text is the name of a tag: write version={reference} for the number."
+        raise VersionNotFound(error.uri, error.what, hint) from error
 
 
 def _reopen(uri: str, options: dict[str, str], version: int, scan: dict[str, Any]) -> LanceDataset:

@@ -53,6 +53,8 @@ class LanceFragment:
     def __init__(
         self, dataset: LanceDataset, fragment_id: int | None = None, *, fragment: Fragment | None = None
     ) -> None:
+        if not hasattr(dataset, "_snapshot"):
+            raise UnknownInput(f"A LanceFragment belongs to a LanceDataset, got {dataset!r}.")
         if fragment is None:
             if fragment_id is None or not dataset._snapshot.fragments.has(fragment_id):
                 raise InvalidRequest(f"Fragment {fragment_id} not found in version {dataset.version} of {dataset.uri}.")

@@ -5,7 +5,7 @@ Nothing is collected that was not in memory already: readers, iterators, dataset
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -76,6 +76,7 @@ class UnknownInput(InvalidRequest, TypeError):
     """Data of a type that is none of those ``write_dataset`` takes."""
 
 
+_SHOWN_MAX = 60
 _CONVERSION = (pa.ArrowException, TypeError, ValueError, OverflowError, KeyError)
 
 
@@ -90,9 +91,11 @@ def _conversion(what: str) -> Iterator[None]:
         raise InvalidRequest(f"{what} can't be turned into Arrow: {error}") from error
 
 
-def _unknown(data: Any) -> UnknownInput:
+def _unknown(data: Any, item: Any = None) -> UnknownInput:
+    items = "" if item is None else f" of {type(item).__name__}"
     return UnknownInput(
-        f"Unknown data type {type(data)}. Give a pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner, an "
+        f"Unknown data type {type(data)}{items}. "
+        "Give a pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner, an "
         "iterable of RecordBatches (with schema=), a pandas or polars DataFrame, a dict of columns, a list of dicts, "
         "or a Spark DataFrame."
     )
@@ -126,7 +129,10 @@ def _of_frames(data: Any, schema: pa.Schema | None) -> Source | None:
             frame = data.collect(engine="streaming") if name == "LazyFrame" else data
             return _of_table(frame.to_arrow(compat_level=None))
     if hasattr(data, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(data)
+        try:
+            reader = pa.RecordBatchReader.from_stream(data)
+        except pa.ArrowInvalid as error:  # one column and no table
+            raise UnknownInput(f"{_unknown(data)} It is a stream of no table: {error}") from error
         return Source(reader.schema, iter(reader))
     return None
 
@@ -136,12 +142,13 @@ def _of_python(data: Any, schema: pa.Schema | None, table: pa.Schema | None) -> 
         return _of_columns(data, schema, table) if data or table is None else Source(table, iter(()), 0)
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         return None
-    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
+    if isinstance(data, list | tuple) and data and all(isinstance(row, dict) for row in data):
         names = dict.fromkeys(name for row in data for name in row)
         return _of_columns({name: [row.get(name) for row in data] for name in names}, schema, table)
     items = iter(data)
-    first = next(items, None)
-    if first is None:
+    nothing = object()
+    first = next(items, nothing)
+    if first is nothing:
         schema = schema or (table if isinstance(data, list) else None)
         if schema is None:
             raise InvalidRequest("Must provide schema to write dataset from RecordBatch iterable: it is empty.")
@@ -150,7 +157,8 @@ def _of_python(data: Any, schema: pa.Schema | None, table: pa.Schema | None) -> 
         return Source(first.schema, _checked(_flattened(chain([first], items)), first.schema))
     if isinstance(first, pa.RecordBatch):
         return Source(first.schema, _checked(chain([first], items), first.schema))
-    return None
+    rows = [first] if data is items else data
+    raise _unknown(data, next((row for row in rows if not isinstance(row, dict)), first))
 
 
 def _of_columns(columns: dict[str, Any], schema: pa.Schema | None, table: pa.Schema | None) -> Source:
@@ -172,6 +180,9 @@ def _of_columns(columns: dict[str, Any], schema: pa.Schema | None, table: pa.Sch
 def _array(name: str, values: Any, hints: pa.Schema) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
+    if isinstance(values, str | bytes | set | frozenset | Mapping) or not isinstance(values, Iterable):
+        shown = repr(values) if len(repr(values)) <= _SHOWN_MAX else f"{repr(values)[:_SHOWN_MAX]}…"
+        raise InvalidRequest(f"Column {name!r} needs a list of values, got {shown} of type {type(values).__name__}.")
     hint = hints.field(name).type if name in hints.names else None
     try:
         own = pa.array(values)

@@ -38,8 +38,11 @@ def instant_ns(moment: Any) -> int:
             ) from error
     if not isinstance(moment, datetime) or moment != moment:  # pandas' NaT is a datetime that equals nothing
         raise WrongType(f"Unrecognized version timestamp {moment!r} of type {type(moment)}: give a datetime or text.")
+    plain: datetime = moment
+    if hasattr(moment, "to_pydatetime"):  # pandas refuses to take naive moments for local ones
+        plain = moment.to_pydatetime(warn=False)
     try:
-        elapsed = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+        elapsed = plain.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     except (OverflowError, ValueError, OSError) as error:
         raise InvalidRequest(f"The timestamp {moment!r} is beyond what a clock can tell: {error}.") from error
     return (elapsed.days * 86_400 + elapsed.seconds) * 1_000_000_000 + elapsed.microseconds * 1000

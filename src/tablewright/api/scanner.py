@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 from tablewright.api.arrow_dataset import ARROW_ONLY, passes_for
 from tablewright.checks import listed, whole_number
 from tablewright.engine.choose import Choice, choose_engine
-from tablewright.engine.detect import is_spark_session
+from tablewright.engine.detect import check_session
 from tablewright.errors import InvalidRequest, UnsupportedFeature, WrongType
 from tablewright.operations.scan import (
     ScanOptions,
@@ -66,6 +66,8 @@ class ColumnOrdering:
 
 def scan_options(given: Mapping[str, Any]) -> ScanOptions:
     """Options by pylance's names. Hints for pylance's own reader are ignored; an unknown name is an error."""
+    if not isinstance(given, Mapping):
+        raise WrongType(f"Scan options are a dict of names and values, got {given!r} of type {type(given).__name__}.")
     known = {field.name for field in fields(ScanOptions)}
     chosen: dict[str, Any] = {}
     for name, value in given.items():
@@ -175,8 +177,7 @@ class LanceScanner:
 
     def to_spark(self, spark: Any = None) -> Any:
         """The result as a Spark DataFrame whose tasks read it, one per some 64 MiB."""
-        if spark is not None and not is_spark_session(spark):
-            raise WrongType(f"spark must be a SparkSession, got {spark!r} of type {type(spark).__name__}.")
+        check_session(spark)
         if self._options.limit is not None or self._options.offset or self._options.order_by:
             raise InvalidRequest("limit, offset and order_by are Spark's own verbs: ask the DataFrame for them.")
         if self._options.filter is not None and not isinstance(self._options.filter, str):

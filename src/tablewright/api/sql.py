@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from datafusion import SessionContext, SQLOptions
 
+from tablewright.checks import check_text
 from tablewright.errors import InvalidRequest, TablewrightError
+from tablewright.expressions.engine import plain_message
 
 if TYPE_CHECKING:
     from tablewright.api.dataset import LanceDataset
@@ -32,7 +34,7 @@ class SqlQueryBuilder:
     """
 
     def __init__(self, dataset: LanceDataset, query: str) -> None:
-        self._dataset, self._query = dataset, query
+        self._dataset, self._query = dataset, check_text(query, "the query")
         self._name, self._options = "dataset", dict[str, Any]()
 
     def table_name(self, table_name: str) -> SqlQueryBuilder:
@@ -86,7 +88,9 @@ class SqlQuery:
             raise
         except Exception as error:  # DataFusion raises bare exceptions
             columns = ", ".join(self._dataset.schema.names)
-            raise InvalidRequest(f"Bad SQL {self._query!r}: {error}. Columns of {self._name}: {columns}.") from error
+            raise InvalidRequest(
+                f"Bad SQL {self._query!r}: {plain_message(error)}. Columns of {self._name}: {columns}."
+            ) from error
 
     def to_batch_records(self) -> list[pa.RecordBatch]:
         """The result in memory."""

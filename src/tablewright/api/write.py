@@ -18,9 +18,10 @@ from tablewright.api.ignored import cleanup_config, tell_cleanup, tell_only_at_c
 from tablewright.api.inputs import as_schema, as_source
 from tablewright.api.locate import open_world
 from tablewright.api.metadata import FragmentMetadata
+from tablewright.checks import check_callable
 from tablewright.data.write import discard_fragments
 from tablewright.engine.choose import choose_engine
-from tablewright.engine.detect import is_spark_frame
+from tablewright.engine.detect import check_session, is_spark_frame
 from tablewright.errors import (
     CommitConflict,
     CommitUnknown,
@@ -28,6 +29,7 @@ from tablewright.errors import (
     StorageError,
     TableExists,
     TableNotFound,
+    WrongType,
 )
 from tablewright.format.fragment import Fragment
 from tablewright.format.naming import data_path
@@ -94,6 +96,10 @@ def write_dataset(
     """
     from tablewright.api.dataset import LanceDataset
 
+    check_session(spark)
+    check_callable(commit_lock, "commit_lock", "a function of the version that returns a context manager")
+    if progress is not None and not (hasattr(progress, "begin") and hasattr(progress, "complete")):
+        raise WrongType(f"progress must have the methods begin and complete, got {progress!r}.")
     given = uri if isinstance(uri, LanceDataset) else None
     world = open_world(uri, storage_options) if given is None else given._world
     settings = WriteSettings(

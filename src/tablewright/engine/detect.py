@@ -9,7 +9,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-__all__ = ["active_session", "is_connect", "is_spark_frame", "is_spark_session", "is_struct_type"]
+from tablewright.errors import WrongType
+
+__all__ = ["active_session", "check_session", "is_connect", "is_spark_frame", "is_spark_session", "is_struct_type"]
 
 
 def is_spark_frame(value: object) -> bool:
@@ -24,6 +26,17 @@ def is_spark_frame(value: object) -> bool:
 def is_spark_session(value: object) -> bool:
     """Whether ``value`` is a Spark session, classic or Connect."""
     return _is_pyspark(value, "SparkSession")
+
+
+def check_session(spark: object) -> None:
+    """Refuse what is given as ``spark=`` and is no session.
+
+    >>> check_session("local")
+    Traceback (most recent call last):
+    tablewright.errors.WrongType: spark must be a SparkSession, got 'local' of type str.
+    """
+    if spark is not None and not is_spark_session(spark):
+        raise WrongType(f"spark must be a SparkSession, got {spark!r} of type {type(spark).__name__}.")
 
 
 def is_struct_type(value: object) -> bool:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.types as at
 from datafusion import DataFrame, Expr, SessionConfig, SessionContext
 
-__all__ = ["ExpressionError", "Frame", "evaluate", "open_frame"]
+__all__ = ["ExpressionError", "Frame", "evaluate", "open_frame", "plain_message"]
 
 _MAX_ROWS_PER_BATCH = 1 << 24
 _NO_COLUMNS = "no columns"
@@ -48,14 +48,14 @@ class Frame:
         try:
             return self._frame.parse_sql_expr(sql)
         except Exception as error:  # DataFusion raises bare Exception
-            raise ExpressionError(_one_line(error)) from error
+            raise ExpressionError(plain_message(error)) from error
 
     def field(self, expression: Expr) -> pa.Field:
         """Type and nullability of an expression's value."""
         try:
             return self._frame.select(expression.alias("value")).schema().field(0)
         except Exception as error:
-            raise ExpressionError(_one_line(error)) from error
+            raise ExpressionError(plain_message(error)) from error
 
     def values(self, expressions: Sequence[Expr]) -> list[pa.Array]:
         """One array per expression, one value per row."""
@@ -64,7 +64,7 @@ class Frame:
             batches: list[pa.RecordBatch] = self._frame.select(*named).collect()
             schema = batches[0].schema if batches else self._frame.select(*named).schema()
         except Exception as error:
-            raise ExpressionError(_one_line(error)) from error
+            raise ExpressionError(plain_message(error)) from error
         table = pa.Table.from_batches(batches, schema)
         return [_plain(_whole(table.column(i))) for i in range(len(expressions))]
 
@@ -121,7 +121,8 @@ _REPORT = re.compile(r"\.?\s*This issue was likely.*", re.DOTALL)
 _ASSERTION = re.compile(r"Assertion failed: [^:]*(?:::[^:]*)*: ")
 
 
-def _one_line(error: Exception) -> str:
+def plain_message(error: Exception) -> str:
+    """What DataFusion complains about, in one line and without its own internals."""
     text = _NOISE.sub("", str(error).split("\n\nbacktrace")[0])
     text = _PARSER.sub(r"\1", text)
     text = _ASSERTION.sub("", _REPORT.sub("", _INTERNAL.sub("", text)))

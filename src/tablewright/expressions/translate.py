@@ -248,10 +248,22 @@ class _Writer:
             part = self.tokens[self.at + 1]
             parts.append(part.value)
             self.at += 2
-        path = self.scope.resolve(parts, exact=quoted)
+        path = self._resolved(parts, quoted)
         self.paths.append(path)
         self.operand = False
         return column_sql(path)
+
+    def _resolved(self, parts: list[str], quoted: bool) -> tuple[str, ...]:
+        """The path of a name. A single word that no column is like may be meant as a value."""
+        try:
+            return self.scope.resolve(parts, exact=quoted)
+        except InvalidRequest as error:
+            if quoted or len(parts) > 1 or "Did you mean" in str(error) or "Write " in str(error):
+                raise
+            hint = f"For a text write '{parts[0]}' in single quotes."
+            if parts[0].lower() in ("none", "nan"):
+                hint = "Write IS NULL for a missing value, isnan(…) for a float that is not a number."
+            raise InvalidRequest(f"{error} {hint}") from error
 
     def _continues_path(self) -> bool:
         dot, part = self._peek(), self._peek(1)

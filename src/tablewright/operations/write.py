@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.types as at
 
-from tablewright.checks import whole_number
+from tablewright.checks import check_flag, whole_number
 from tablewright.data.read import read_fragment
 from tablewright.data.write import WriteOptions, WriteProgress, write_fragments
 from tablewright.errors import InvalidRequest, SchemaMismatch, TableExists
@@ -70,6 +70,8 @@ class WriteSettings:
             raise InvalidRequest(f"Invalid mode {self.mode!r}: use one of {', '.join(MODES)}.")
         for name in ("max_rows_per_file", "max_bytes_per_file"):
             whole_number(getattr(self, name), name, minimum=1)
+        for name in ("enable_stable_row_ids", "enable_v2_manifest_paths"):
+            check_flag(getattr(self, name), name)
 
     @property
     def file_version(self) -> str | None:
