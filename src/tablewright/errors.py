@@ -2,12 +2,14 @@
 
 One parent, :class:`TablewrightError`. Each family also derives from the built-in class that people
 catch with pylance (``ValueError``, ``OSError``…), and keeps the words that scripts match. Facts travel
-as attributes, and every error survives pickling, so it comes home whole from a Spark worker.
+as attributes, and every error survives pickling, so it comes home whole from a Spark worker. No message
+holds credentials: :mod:`tablewright.redact` sees each of them.
 
 =========================  ==============================================================
 fix the call               :class:`InvalidRequest`, :class:`WrongType`, :class:`SchemaMismatch`, :class:`EmptyFragment`
 point elsewhere            :class:`TableNotFound`, :class:`VersionNotFound`, :class:`TableExists`
 fix access or network      :class:`StorageError`, :class:`AccessDenied`
+start workers afresh       :class:`ForkedProcess`
 run again                  :class:`CommitConflict`, :class:`JobCancelled`
 look first                 :class:`CommitUnknown`
 upgrade                    :class:`UnsupportedFeature`
@@ -20,12 +22,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tablewright.redact import redact
+
 __all__ = [
     "AccessDenied",
     "CommitConflict",
     "CommitUnknown",
     "CorruptTable",
     "EmptyFragment",
+    "ForkedProcess",
     "InternalError",
     "InvalidRequest",
     "JobCancelled",
@@ -52,7 +57,7 @@ class TablewrightError(Exception):
     """The parent of all. ``str(error)`` says what happened, where, and what to do now."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
+        super().__init__(redact(message))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), str(self), dict(self.__dict__))
@@ -109,11 +114,20 @@ class TableExists(TablewrightError, OSError):
 
 
 class StorageError(TablewrightError, OSError):
-    """The store failed: network, disk, credentials. The state of the table is what it was."""
+    """The store failed: network, disk, credentials. The state of the table is what it was.
+
+    ``nothing_written`` tells that a failed write certainly had no effect, as on a full disk.
+    """
+
+    nothing_written: bool = False
 
 
 class AccessDenied(StorageError, PermissionError):
     """The store refused: no permission for this path."""
+
+
+class ForkedProcess(TablewrightError, RuntimeError):
+    """A forked child can't use what its parent has used: start workers with ``spawn``. Nothing was read or written."""
 
 
 class CommitConflict(TablewrightError, OSError):

@@ -23,4 +23,3 @@ def blob_handling_of(blob_mode: str | None) -> dict[str, Any]:
     if blob_mode not in _MODES:
         raise InvalidRequest(f"Invalid blob_mode: {blob_mode}. Expected one of: bytes, descriptions, lazy.")
     return {"blob_handling": _MODES[blob_mode]}
-

@@ -36,6 +36,7 @@ from tablewright.engine.choose import choose_engine
 from tablewright.engine.detect import check_session, is_spark_session
 from tablewright.engine.local import LocalEngine
 from tablewright.errors import InvalidRequest, StorageError, TableNotFound, VersionNotFound
+from tablewright.format.naming import VERSIONS_DIR
 from tablewright.format.transaction import MapUpdate, Restore, UpdateConfig
 from tablewright.operations import take
 from tablewright.operations.describe import describe_indices, describe_versions
@@ -448,7 +449,7 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
         store = open_world(base_uri, storage_options).store
         if latest_version(store) is not None:
             for _ in range(_DROP_ROUNDS_MAX):  # a writer that is under way may still add files
-                if not delete_tree(store, ""):
+                if not delete_tree(store, "", last=VERSIONS_DIR):
                     break
         elif next(iter(store.list("")), None) is not None:
             raise InvalidRequest(

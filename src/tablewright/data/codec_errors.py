@@ -14,6 +14,8 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from tablewright.errors import AccessDenied, CorruptTable, InvalidRequest, StorageError, UnsupportedFeature
+from tablewright.redact import redact
+from tablewright.storage.failures import cause_of, is_panic
 
 __all__ = ["reading", "writing"]
 
@@ -21,6 +23,7 @@ _SOURCE_LINE = re.compile(r",? ?(?:\S*/)?\S+\.rs:\d+(?::\d+)?")
 _WRAPPER = re.compile(r"^LanceError\(\w+\): ")
 _REFUSED = ("Permission denied", "os error 13", "AccessDenied", "403 Forbidden", "Forbidden", "Unauthorized")
 _STORAGE = ("Generic ", "timed out", "timeout", "connection", "Connection", "os error 5", "os error 28", "No space")
+_MACHINE = ("TooManyOpenFiles", "Too many open files", "os error 24", "os error 11", "os error 12", "OutOfMemory")
 _DATA = ("Invalid argument error", "Invalid user input", "Failed to encode", "Not supported")
 _NO_ITEMS = "DataBlockBuilder didn't see any data"
 _CODEC = (ValueError, OSError, RuntimeError, pa.ArrowException)
@@ -32,9 +35,10 @@ def reading(where: str) -> Iterator[None]:
     try:
         yield
     except _CODEC as error:
-        raise _read_error(where, _plain(error)) from error
+        raise _read_error(where, _plain(error)) from cause_of(error)
     except BaseException as error:
-        if _is_panic(error):
+        if is_panic(error):
+            _check_machine(error, f"Could not read {where}")
             raise _read_error(where, _plain(error)) from None
         raise
 
@@ -45,14 +49,15 @@ def writing(where: str) -> Iterator[None]:
     try:
         yield
     except _CODEC as error:
-        text = _plain(error)
+        text, cause = _plain(error), cause_of(error)
         if _has(text, _REFUSED):
-            raise AccessDenied(f"No permission to write {where}: {text}. Check the credentials or the mode.") from error
+            raise AccessDenied(f"No permission to write {where}: {text}. Check the credentials or the mode.") from cause
         if _has(text, _STORAGE) or (isinstance(error, OSError) and not _has(text, _DATA)):
-            raise StorageError(f"Could not write {where}: {text}") from error
-        raise InvalidRequest(f"The data can't be written to {where}: {text}") from error
+            raise StorageError(f"Could not write {where}: {text}") from cause
+        raise InvalidRequest(f"The data can't be written to {where}: {text}") from cause
     except BaseException as error:
-        if _is_panic(error):
+        if is_panic(error):
+            _check_machine(error, f"Could not write {where}")
             raise InvalidRequest(f"The codec can't encode these data ({where}): {_plain(error)}") from None
         raise
 
@@ -62,7 +67,7 @@ def _read_error(where: str, text: str) -> Exception:
         return CorruptTable(where, ("the data file is missing",))
     if _has(text, _REFUSED):
         return AccessDenied(f"No permission to read {where}: {text}. Check the credentials or the mode.")
-    if _has(text, _STORAGE):
+    if _has(text, _STORAGE) or _has(text, _MACHINE):
         return StorageError(f"Could not read {where}: {text}")
     if _NO_ITEMS in text:
         return UnsupportedFeature(
@@ -76,11 +81,14 @@ def _has(text: str, words: tuple[str, ...]) -> bool:
     return any(word in text for word in words)
 
 
-def _is_panic(error: BaseException) -> bool:
-    return type(error).__name__ == "PanicException"
+def _check_machine(panic: BaseException, what: str) -> None:
+    """Some panics are about this process, not about the file: no descriptors, threads or memory left."""
+    text = _plain(panic)
+    if _has(text, _MACHINE):
+        raise StorageError(f"{what}: {text}. Close files, or raise the limits of this process (ulimit -n).") from None
 
 
 def _plain(error: BaseException) -> str:
-    """The first line that says something, without places in the codec's own source."""
+    """The first line that says something, without secrets and places in the codec's own source."""
     text = _WRAPPER.sub("", _SOURCE_LINE.sub("", str(error)).strip())
-    return text.replace("\n", " ")[:300]
+    return redact(text.replace("\n", " "))[:300]

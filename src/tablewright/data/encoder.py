@@ -22,6 +22,7 @@ from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
 
 from tablewright.data.codec_errors import reading, writing
 from tablewright.data.footer import check_footer
+from tablewright.data.forks import hold_back_warnings_before_exec
 from tablewright.data.layout import FileLayout
 from tablewright.data.spool import Spool, fetch
 from tablewright.data.view import View, view_of
@@ -29,11 +30,16 @@ from tablewright.errors import CorruptTable, InternalError
 from tablewright.format.file_descriptor import repaired
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import Location, Store
+from tablewright.storage.forks import Library, check_not_forked
 from tablewright.storage.requests import count_request
+from tablewright.storage.subtree import prepare_file, sync_file
 
 __all__ = ["DataFileReader", "DataFileWriter"]
 
 _BATCHES_AHEAD = 4
+_CODEC: Library = "the data-file codec"
+
+hold_back_warnings_before_exec()
 
 
 class DataFileWriter:
@@ -45,6 +51,8 @@ class DataFileWriter:
         target = store.codec_location(path)
         self._spool = Spool() if target is None else None
         location = target or Location(self._spool.path if self._spool else "")
+        check_not_forked(_CODEC)
+        prepare_file(store, path)
         with writing(self._where):
             options = dict(location.storage_options) or None
             self._writer: Any = LanceFileWriter(location.uri, schema, version=version, storage_options=options)
@@ -66,6 +74,8 @@ class DataFileWriter:
             data = self._spool.read()
             self._spool.remove()
             self._store.put(self._path, data)
+        else:
+            sync_file(self._store, self._path)
         return rows, size
 
     def abort(self) -> None:
@@ -187,6 +197,7 @@ class DataFileReader:
 
     def read(self, start: int, count: int, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """``count`` rows from ``start`` on; every batch but the last has ``rows_per_batch`` rows."""
+        check_not_forked(_CODEC)
         count_request()
         self._fetched()
         with reading(self.where):
@@ -197,6 +208,7 @@ class DataFileReader:
 
     def take(self, offsets: npt.NDArray[np.int64], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """The rows at ``offsets``, which ascend strictly, in batches of ``rows_per_batch``."""
+        check_not_forked(_CODEC)
         count_request()
         self._fetched()
         indices = offsets.astype(np.uint64).data  # a memoryview is what the codec reads fastest
@@ -207,6 +219,7 @@ class DataFileReader:
 
     def _batches(self, results: Any) -> Iterator[pa.RecordBatch]:
         while True:
+            check_not_forked(_CODEC)
             with reading(self.where):
                 batch = next(results, None)
             if batch is None:
@@ -223,6 +236,7 @@ def _open(location: Location, where: str, columns: list[str] | None, *, alone: b
     """A reader of the codec; files of one directory share a session, unless one is ``alone`` in its own."""
     options = dict(location.storage_options) or None
     base, _, name = location.uri.rpartition("/")
+    check_not_forked(_CODEC)
     count_request()
     with reading(where):
         try:

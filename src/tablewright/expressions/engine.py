@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.types as at
 from datafusion import DataFrame, Expr, SessionConfig, SessionContext
 
+from tablewright.storage.forks import check_not_forked
+
 __all__ = ["ExpressionError", "Frame", "evaluate", "open_frame", "plain_message"]
 
 _MAX_ROWS_PER_BATCH = 1 << 24
@@ -28,6 +30,7 @@ class ExpressionError(Exception):
 
 
 def _session() -> SessionContext:
+    check_not_forked("DataFusion")
     context = getattr(_local, "context", None)
     if context is None:
         config = SessionConfig().with_target_partitions(1).with_batch_size(_MAX_ROWS_PER_BATCH)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from tablewright.errors import CorruptTable, TablewrightError
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import ObjectNotFound, Store
-from tablewright.storage.objects import translate_error
+from tablewright.storage.failures import translate_error
 
 __all__ = ["read_batches"]
 

@@ -12,6 +12,7 @@ from functools import partial
 from tablewright.errors import CorruptTable, StorageError, UnsupportedFeature
 from tablewright.paimon.format.layout import LATEST_HINT, snapshot_path
 from tablewright.paimon.format.snapshot import Snapshot, decode_snapshot, encode_snapshot
+from tablewright.storage.subtree import put_advice
 from tablewright.transaction.settle import put_once
 from tablewright.world import World
 
@@ -31,7 +32,7 @@ def publish_snapshot(world: World, snapshot: Snapshot) -> bool:
 def write_hint(world: World, id: int) -> None:
     """Tell readers where to look first. It is advice: if it can't be written, they look further."""
     try:
-        world.store.put(LATEST_HINT, str(id).encode())
+        put_advice(world.store, LATEST_HINT, str(id).encode())
     except StorageError:
         return
 

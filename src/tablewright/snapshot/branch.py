@@ -15,17 +15,32 @@ commit looks for the description after it has published its version, so a late o
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from tablewright._version import __version__
 from tablewright.checks import whole_number
-from tablewright.errors import InvalidRequest, TableNotFound, VersionNotFound, WrongType
+from tablewright.errors import (
+    InvalidRequest,
+    StorageError,
+    TableNotFound,
+    TablewrightError,
+    VersionNotFound,
+    WrongType,
+)
 from tablewright.format.envelope import ManifestFile, encode_manifest_file
 from tablewright.format.fragment import DataFile, DeletionFile, Fragment, FragmentList
 from tablewright.format.index import IndexMetadata
 from tablewright.format.manifest import BasePath, Manifest, WriterVersion
-from tablewright.format.naming import branch_path, branch_root, check_branch_name, is_detached, manifest_path
+from tablewright.format.naming import (
+    branch_path,
+    branch_root,
+    check_branch_name,
+    is_detached,
+    manifest_path,
+    transaction_file_path,
+)
 from tablewright.format.transaction import Clone, Transaction, encode_transaction
 from tablewright.snapshot.files import read_manifest, read_transaction, write_hint, write_transaction
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version
@@ -33,7 +48,7 @@ from tablewright.snapshot.ref_files import Branch, encode_branch
 from tablewright.snapshot.refs import branch_world, list_branches, list_tags, main_world, read_branch, read_tag
 from tablewright.snapshot.snapshot import Snapshot, missing_version, open_snapshot
 from tablewright.storage.base import Store
-from tablewright.storage.subtree import delete_empty_directories
+from tablewright.storage.subtree import delete_tree
 from tablewright.world import World
 
 __all__ = [
@@ -163,7 +178,14 @@ def _write_first_version(world: World, source: Snapshot, name: str) -> Snapshot:
         version=manifest.version, path=path, v2=True, size=len(data), modified_ns=manifest.timestamp_ns
     )
     file = ManifestFile(manifest=manifest, transaction_bytes=transaction_bytes, path=path)
-    if not world.store.put_if_absent(path, data):
+    try:
+        created = world.store.put_if_absent(path, data)
+    except StorageError as error:
+        if error.nothing_written:  # no manifest refers to the transaction
+            with suppress(TablewrightError):
+                world.store.delete(transaction_file_path(file_name))
+        raise
+    if not created:
         file = _adopted(world.store, entry, clone)
     write_hint(world.store, manifest.version)
     return Snapshot(world=world, entry=entry, file=file)
@@ -226,14 +248,10 @@ def delete_branch(main: World, name: str) -> None:
         )
     _check_unused(main.store, name, branches)
     main.store.delete(branch_path(name))
-    nested = tuple(f"{branch_root(other)}/" for other in branches if other.startswith(f"{name}/"))
+    nested = [branch_root(other) for other in branches if other.startswith(f"{name}/")]
     for _ in range(_ROUNDS_MAX):  # a writer that looked before the description went may still add files
-        paths = [info.path for info in main.store.list(root) if not info.path.startswith(nested)]
-        if not paths:
+        if not delete_tree(main.store, root, keep=nested):
             break
-        for path in paths:
-            main.store.delete(path)
-    delete_empty_directories(main.store, root)
 
 
 def _check_unused(store: Store, name: str, branches: dict[str, Branch]) -> None:

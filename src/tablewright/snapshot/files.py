@@ -26,6 +26,7 @@ from tablewright.snapshot.cache import ByteCache
 from tablewright.snapshot.locate import VersionEntry, uses_hint
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import ObjectNotFound, Store
+from tablewright.storage.subtree import put_advice
 
 __all__ = [
     "read_deletion_vector",
@@ -101,7 +102,7 @@ def write_hint(store: Store, version: int) -> None:
     if not uses_hint(store):
         return
     try:
-        store.put(HINT_PATH, encode_hint(version))
+        put_advice(store, HINT_PATH, encode_hint(version))
     except TablewrightError:
         return
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from tablewright.errors import InvalidRequest, WrongType
+from tablewright.redact import redact_address
 
 __all__ = ["SCHEMES", "Address", "join_uri", "parse_address"]
 
@@ -70,7 +71,7 @@ def parse_address(uri: str | os.PathLike[str]) -> Address:
         raise InvalidRequest(f"An address must be a path or a URL, not {uri!r}.")
     address = _local(os.path.expanduser(text)) if isinstance(uri, os.PathLike) else _address_of(text)
     if "\0" in address.bucket + address.key:
-        raise InvalidRequest(f"Cannot open {text!r}: an address has no NUL characters.")
+        raise InvalidRequest(f"Cannot open {redact_address(text)!r}: an address has no NUL characters.")
     return address
 
 
@@ -80,7 +81,7 @@ def _address_of(text: str) -> Address:
     if match is None or (match[2] is None and scheme != "file"):
         if scheme in SCHEMES or _NO_SCHEME.match(text):
             raise InvalidRequest(
-                f"Cannot open {text}: a URL is spelled scheme://place, as in memory://name. "
+                f"Cannot open {redact_address(text)}: a URL is spelled scheme://place, as in memory://name. "
                 "If this is meant as a path, put ./ before it."
             )
         return _local(os.path.expanduser(text))
@@ -92,7 +93,8 @@ def _address_of(text: str) -> Address:
     if scheme in _REMOTE:
         return _remote(text, _REMOTE[scheme], rest)
     known = ", ".join(f"{name}://" for name in SCHEMES)
-    raise InvalidRequest(f"Cannot open {text}: the scheme {scheme!r} is unknown. Use a plain path or one of {known}.")
+    shown = redact_address(text)
+    raise InvalidRequest(f"Cannot open {shown}: the scheme {scheme!r} is unknown. Use a plain path or one of {known}.")
 
 
 def join_uri(uri: str, path: str) -> str:
@@ -111,23 +113,30 @@ def _local(path: str) -> Address:
 def _file_url(text: str, rest: str, *, has_authority: bool) -> Address:
     authority, slash, path = rest.partition("/") if has_authority else ("", rest[:1], rest[1:])
     if slash != "/" or authority not in ("", "localhost"):
-        raise InvalidRequest(f"Cannot open {text}: a file URL needs an absolute path, as in file:///data/table.lance.")
+        shown = redact_address(text)
+        raise InvalidRequest(f"Cannot open {shown}: a file URL needs an absolute path, as in file:///data/table.lance.")
     return _local("/" + unquote(path))
 
 
 def _remote(text: str, scheme: str, rest: str) -> Address:
     bucket, _, key = rest.partition("/")
+    shown = redact_address(text)
     if not bucket:
-        raise InvalidRequest(f"Cannot open {text}: the bucket is missing. Write {scheme}://bucket/path.")
-    if "?" in key or "#" in key:
-        raise InvalidRequest(f"Cannot open {text}: write '?' and '#' in a path as %3F and %23.")
+        raise InvalidRequest(f"Cannot open {shown}: the bucket is missing. Write {scheme}://bucket/path.")
+    if ":" in bucket or ("@" in bucket and scheme != "abfss"):
+        raise InvalidRequest(f"Cannot open {shown}: an address has no user or password. Give them in storage_options.")
+    if "?" in rest or "#" in rest:
+        raise InvalidRequest(
+            f"Cannot open {shown}: an address has no query. Give tokens in storage_options; write '?' and '#' in a "
+            "path as %3F and %23."
+        )
     return Address(scheme=scheme, bucket=bucket, key=_clean_key(text, unquote(key)))
 
 
 def _clean_key(text: str, key: str) -> str:
     key = key.strip("/")
     if any(part in ("", ".", "..") for part in key.split("/")) and key:
-        raise InvalidRequest(f"Cannot open {text}: a path here has no empty, '.' or '..' parts.")
+        raise InvalidRequest(f"Cannot open {redact_address(text)}: a path here has no empty, '.' or '..' parts.")
     return key
 
 

@@ -4,12 +4,14 @@ Guarantees that every store gives, and that ``tablewright.testing.store_conforma
 
 1. ``put_if_absent`` is atomic: of any number of callers at most one gets ``True``; a reader sees the whole
    object or none. ``True`` means ours was created, ``False`` that something was there already. Any other outcome
-   is an exception, and then the object may or may not exist.
+   is an exception, and then the object may or may not exist, unless ``nothing_written`` of the error is ``True``.
 2. ``put`` replaces atomically. ``get`` after a ``put`` that returned sees it.
 3. ``delete`` of what is not there succeeds.
 4. ``list`` yields every object below a directory prefix (recursively), in any order, paths relative to the root.
 5. Absent objects raise ``ObjectNotFound`` (a ``KeyError``) — never another error.
-   A refused one raises ``AccessDenied``, any other failure ``StorageError``.
+   A refused one raises ``AccessDenied``, any other failure ``StorageError``, panics of libraries included.
+6. What ``put`` and ``put_if_absent`` wrote is durable when they return, as far as the store can tell.
+7. A failed ``put`` leaves no part of the object behind, under any name.
 
 Paths are relative to the table's root, ``/`` separated, without a leading slash.
 """
@@ -21,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tablewright.errors import TablewrightError
+from tablewright.redact import redact
 
 __all__ = ["Location", "ObjectInfo", "ObjectNotFound", "Store", "exists"]
 
@@ -32,12 +35,22 @@ class ObjectNotFound(TablewrightError, KeyError):
         return str(self.args[0])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Location:
-    """Where a table lives, small enough to travel in every task: address and storage options."""
+    """Where a table lives, small enough to travel in every task: address and storage options.
+
+    Options hold credentials, so only their names are printed:
+
+    >>> Location("s3://bucket/t", {"secret_access_key": "abc"})
+    Location('s3://bucket/t', storage_options: secret_access_key)
+    """
 
     uri: str
     storage_options: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        names = ", ".join(sorted(self.storage_options))
+        return f"Location({redact(self.uri)!r}{', storage_options: ' if names else ''}{names})"
 
     @property
     def is_of_this_process(self) -> bool:

@@ -1,88 +1,205 @@
 """A table on a local (or mounted) file system.
 
-Files appear under their final names only when complete: obstore writes ``name#1`` in the same directory, then renames
-(``put``) or hard-links it (``put_if_absent``; the link fails if the name is taken), which is what Lance does. Listings
-leave such temporary names out; they read directories directly, at a third of the cost. Directories are made by the
-first write; opening makes none.
+:mod:`.local_files` has the system calls; this module has the store's promises:
 
-The client is rooted at ``/``, because obstore wants the root of a store to exist already. Like the data-file codec,
-obstore runs threads of its own, so a process that has used it must not go on in a ``fork``: start workers afresh
-(``spawn``, as Spark does).
+- A failed write says whether it is certain that nothing was written (``StorageError.nothing_written``). A full disk,
+  missing permissions or too many open files always are; only a network file system can leave it open.
+- What a write left is durable when it returns: the file is synced before its name appears, the directory after.
+  ``storage_options={"fsync": "false"}`` leaves that to the operating system.
+- Reading follows links, as people who put ``data/`` on another disk expect. Names that are no regular files (pipes,
+  devices, directories, links that lead nowhere or in circles) do not exist. Removing a tree follows no link.
+
+Nothing here runs threads or keeps descriptors, so it works in a forked process as well. Listings leave temporary names
+out. Directories are made by the first write; opening makes none.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import re
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TypeVar
 
-from obstore.store import LocalStore as LocalClient
-
-from tablewright.storage.address import Address
+from tablewright.errors import InternalError, StorageError
+from tablewright.storage import local_files
+from tablewright.storage.address import Address, join_uri
 from tablewright.storage.base import Location, ObjectInfo
-from tablewright.storage.objects import ObjectStore, translate_error
+from tablewright.storage.failures import cause_of, translate_error
+from tablewright.storage.options import is_off
+from tablewright.storage.requests import count_request
 
 __all__ = ["LocalStore", "open_local"]
 
-_TEMPORARY = re.compile(r"#\d+$")
+T = TypeVar("T")
 
 
-class LocalStore(ObjectStore):
+class LocalStore:
     """A table's root directory."""
 
-    __slots__ = ()
+    __slots__ = ("_durable", "_location", "_root")
+
+    lists_in_order = False
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._root = location.uri.rstrip("/")
+        self._durable = not is_off(location.storage_options, "fsync")
+
+    def __repr__(self) -> str:
+        return f"LocalStore({self._location.uri!r})"
+
+    @property
+    def location(self) -> Location:
+        return self._location
+
+    def get(self, path: str) -> bytes:
+        return self._call("read", path, local_files.read_file)
+
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        def read(file: str) -> bytes:
+            with local_files.open_regular(file) as descriptor:
+                parts, at = [], start
+                while at < end and (part := os.pread(descriptor, end - at, at)):
+                    parts.append(part)
+                    at += len(part)
+                return b"".join(parts)
+
+        return self._call("read", path, read)
+
+    def head(self, path: str) -> ObjectInfo:
+        def look(file: str) -> os.stat_result:
+            return local_files.stat_regular(file)
+
+        status = self._call("look at", path, look)
+        return ObjectInfo(path, status.st_size, _modified_ns(status))
+
+    def put(self, path: str, data: bytes) -> None:
+        self._write(path, data, os.replace)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create ``path`` or return ``False``. On a network file system ``False`` may be wrong about our own file."""
+
+        taken = []
+
+        def create(temporary: str, file: str) -> None:
+            try:
+                os.link(temporary, file)
+            except FileExistsError:
+                self._check_readable(path, file)
+                taken.append(file)
+
+        self._write(path, data, create)
+        return not taken
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        root = self._location.uri.rstrip("/") + "/"
+        root = self._root + "/"
         try:
-            for entry in _walk((root + prefix.strip("/")).rstrip("/") or "/"):
-                try:
-                    status = entry.stat()
-                except FileNotFoundError:
-                    continue  # deleted while we were reading
-                yield ObjectInfo(entry.path.removeprefix(root), status.st_size, status.st_mtime_ns // 1000 * 1000)
+            for file, status in local_files.walk_files((root + prefix.strip("/")).rstrip("/") or "/"):
+                yield ObjectInfo(file.removeprefix(root), status.st_size, _modified_ns(status))
         except OSError as error:
-            raise translate_error(error, "list", self._location, prefix) from error
+            raise translate_error(error, "list", self._location, prefix) from cause_of(error)
+
+    def delete(self, path: str) -> None:
+        def unlink(file: str) -> None:
+            try:
+                os.unlink(file)
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                    raise
+
+        self._call("delete", path, unlink)
+
+    def codec_location(self, path: str) -> Location | None:
+        return Location(join_uri(self._location.uri, path), self._location.storage_options)
+
+    # -- what only file systems have
+
+    def put_advice(self, path: str, data: bytes) -> None:
+        """Like ``put``, without waiting for the disk: for files that nothing depends on."""
+        self._write(path, data, os.replace, durable=False)
+
+    def prepare(self, path: str) -> None:
+        """Make the directory for a file that the codec is going to write."""
+        self._call("write", path, self._make_parents)
+
+    def sync(self, path: str) -> None:
+        """Make a file durable that the codec has written."""
+        if self._durable:
+            self._call("write", path, local_files.sync_file)
+
+    def delete_tree(self, prefix: str, keep: Collection[str] = (), last: str | None = None) -> int:
+        """Remove everything at and below ``prefix`` except ``keep``; no link is followed. How many files."""
+        try:
+            return local_files.remove_tree(self._root or "/", prefix, keep, last)
+        except OSError as error:
+            raise translate_error(error, "delete", self._location, prefix) from cause_of(error)
 
     def file_names(self, directory: str) -> Sequence[str]:
         """The names in one directory, of whatever kind, without looking at them; none if it is not there."""
         try:
-            return os.listdir(os.path.join(self._location.uri, directory))
+            return os.listdir(f"{self._root}/{directory}")
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise translate_error(error, "list", self._location, directory) from error
+            raise translate_error(error, "list", self._location, directory) from cause_of(error)
 
     def prune(self, prefix: str) -> None:
         """Remove directories without files below and at ``prefix`` (file systems keep them, object stores don't)."""
-        top = os.path.join(self._location.uri, prefix)
-        for directory, _, _ in os.walk(top, topdown=False):
-            try:
-                os.rmdir(directory)
-            except OSError:
-                continue  # Not empty, or another process was quicker: either way nothing is lost.
+        top = os.path.join(os.path.realpath(self._root), prefix.strip("/")).rstrip("/")
+        if os.path.realpath(top) == top:  # otherwise a part of the path is a link
+            local_files.prune_directories(top)
+
+    # -- inside
+
+    def _make_parents(self, file: str) -> None:
+        local_files.make_directories(os.path.dirname(file), durable=self._durable)
+
+    def _check_readable(self, path: str, file: str) -> None:
+        """What has a name is a file that can be read (or was one just now): anything else keeps the name for ever."""
+        try:
+            local_files.stat_regular(file)
+        except FileNotFoundError:
+            if os.path.lexists(file):
+                where = join_uri(self._location.uri, path)
+                error = StorageError(
+                    f"Could not write {where}: a directory, pipe or broken link has this name. Remove it."
+                )
+                error.nothing_written = True
+                raise error from None
+
+    def _write(
+        self, path: str, data: bytes, publish: Callable[[str, str], None], *, durable: bool | None = None
+    ) -> None:
+        count_request()
+        file = self._file(path)
+        try:
+            local_files.write_file(file, data, publish, durable=self._durable if durable is None else durable)
+        except OSError as error:
+            ours = translate_error(error, "write", self._location, path)
+            if isinstance(ours, StorageError):
+                ours.nothing_written = getattr(error, "certain", False)
+            raise ours from cause_of(error)
+
+    def _call(self, verb: str, path: str, function: Callable[[str], T]) -> T:
+        count_request()
+        file = self._file(path)
+        try:
+            return function(file)
+        except OSError as error:
+            raise translate_error(error, verb, self._location, path) from cause_of(error)
+
+    def _file(self, path: str) -> str:
+        if not path or path.startswith("/") or path.endswith("/"):
+            raise InternalError(f"{path!r} is not the path of an object below {self._location.uri}.")
+        if any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path:
+            raise StorageError(f"{path!r} can't be a file of {self._location.uri}: it has empty, '.' or '..' parts.")
+        return f"{self._root}/{path}"
 
 
 def open_local(address: Address, options: dict[str, str]) -> LocalStore:
     """The store at a local path, whether or not it exists."""
-    return LocalStore(_client(), address.key, Location(address.uri, options))
+    return LocalStore(Location(address.uri, options))
 
 
-def _walk(directory: str) -> Iterator[os.DirEntry[str]]:
-    """Every file below ``directory`` except temporary ones, in no order; none if it is not there."""
-    try:
-        entries = os.scandir(directory)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    with entries:
-        for entry in entries:
-            if entry.is_dir():
-                yield from _walk(entry.path)
-            elif not _TEMPORARY.search(entry.name):
-                yield entry
-
-
-@cache
-def _client() -> LocalClient:
-    return LocalClient()
+def _modified_ns(status: os.stat_result) -> int:
+    return status.st_mtime_ns // 1000 * 1000

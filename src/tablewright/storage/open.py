@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tablewright.errors import WrongType
+from tablewright.redact import remember_secrets
 from tablewright.storage.address import parse_address
 from tablewright.storage.base import Store
 from tablewright.storage.local import open_local
 from tablewright.storage.memory import open_memory
+from tablewright.storage.options import warn_of_unknown
 from tablewright.storage.remote import open_remote
 
 __all__ = ["open_store"]
@@ -20,7 +22,8 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, Any] |
     """The store at an address. Nothing is created and nothing contacted until the first call.
 
     ``uri`` is a path, ``file://``, ``memory://``, ``s3://`` (or ``s3a://``), ``gs://``, ``az://`` or ``abfss://``;
-    ``storage_options`` take pylance's keys, in any case.
+    ``storage_options`` take pylance's keys, in any case; an unknown one is warned about once. Their values never occur
+    in texts. ``fsync`` is ours: "false" leaves it to the operating system when files of a local table reach the disk.
 
     >>> store = open_store("memory://guide")
     >>> store.put_if_absent("hello.txt", b"first"), store.put_if_absent("hello.txt", b"second")
@@ -30,6 +33,9 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, Any] |
     """
     address = parse_address(uri)
     options = _text_options(storage_options)
+    if options:
+        remember_secrets(options)
+        warn_of_unknown(options)
     if address.scheme == "file":
         return open_local(address, options)
     if address.scheme == "memory":

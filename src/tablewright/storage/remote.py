@@ -26,15 +26,15 @@ from typing import Any
 from obstore.exceptions import BaseError, UnknownConfigurationKeyError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from tablewright.checks import whole_number
 from tablewright.errors import InvalidRequest
+from tablewright.redact import HIDDEN
 from tablewright.storage.address import Address
 from tablewright.storage.base import Location
 from tablewright.storage.objects import ObjectStore
+from tablewright.storage.options import is_on, without_prefix
 
 __all__ = ["RemoteStore", "client_settings", "open_remote"]
 
-_PREFIXES = ("aws_", "azure_storage_", "azure_", "google_")
 _VARIABLES = ("aws_", "azure_", "google_", "http", "no_proxy", "timeout", "connect_timeout", "allow_", "proxy_")
 _RETRIES_DEFAULT = 10
 _RETRY_SECONDS_DEFAULT = 180
@@ -57,7 +57,7 @@ class RemoteStore(ObjectStore):
 def open_remote(address: Address, options: dict[str, str]) -> RemoteStore:
     """The store at an object store's URL. Nothing is contacted yet."""
     client = _client(address.scheme, address.bucket, tuple(sorted(options.items())), _environment())
-    express = address.scheme == "s3" and (address.bucket.endswith("--x-s3") or _is_on(options, "s3_express"))
+    express = address.scheme == "s3" and (address.bucket.endswith("--x-s3") or is_on(options, "s3_express"))
     return RemoteStore(client, address.key, Location(address.uri, options), lists_in_order=not express)
 
 
@@ -71,7 +71,7 @@ def client_settings(options: Mapping[str, str]) -> tuple[dict[str, str], dict[st
     names: dict[str, str] = {}
     for given, value in options.items():
         key = "timeout" if given.lower() == "request_timeout" else given.lower()
-        bare = _without_prefix(key)
+        bare = without_prefix(key)
         earlier = names.setdefault(bare, key)
         if earlier in config and config[earlier] != value:
             raise InvalidRequest(f"storage_options give {bare!r} twice, with different values: keep one of them.")
@@ -100,9 +100,9 @@ def _client(
         except UnknownConfigurationKeyError as error:
             match = _UNKNOWN_KEY.search(str(error))
             if match is None or config.pop(match[1], None) is None:
-                raise InvalidRequest(f"Cannot open {where}: {_first_line(error)}. Check storage_options.") from error
+                raise _refused(where, error, config) from None
         except (BaseError, ValueError) as error:
-            raise InvalidRequest(f"Cannot open {where}: {_first_line(error)}. Check storage_options.") from error
+            raise _refused(where, error, config) from None
 
 
 def _connect(scheme: str, bucket: str, config: Any, retry: Any, token: str | None) -> Any:
@@ -122,7 +122,7 @@ def _google_token(token: str | None) -> Any:
 def _s3_profile(config: Mapping[str, str]) -> Any:
     """Credentials of the user's AWS profile, if neither options nor environment name others."""
     environment = {key.lower().removeprefix("aws_") for key in os.environ if key.lower().startswith("aws_")}
-    given = environment | {_without_prefix(key) for key in config}
+    given = environment | {without_prefix(key) for key in config}
     direct = ("access_key_id", "skip_signature", "web_identity_token_file", "container_credentials_relative_uri")
     if any(key in given for key in direct):
         return None
@@ -139,27 +139,18 @@ def _s3_profile(config: Mapping[str, str]) -> Any:
         return None  # The profile names no credentials: let the client look for those of the machine.
 
 
-def _without_prefix(key: str) -> str:
-    for prefix in _PREFIXES:
-        if key.startswith(prefix) and key != "google_storage_token":
-            return key.removeprefix(prefix)
-    return key
-
-
 def _number(config: dict[str, str], key: str, default: int) -> int:
     text = config.pop(key, None)
     if text is None:
         return default
-    try:
-        number = int(text)
-    except ValueError:
-        raise InvalidRequest(f"storage_options[{key!r}] must be a whole number, not {text!r}.") from None
-    return whole_number(number, f"storage_options[{key!r}]", maximum=_NUMBER_MAX)
+    if not text.isdecimal() or int(text) > _NUMBER_MAX:
+        raise InvalidRequest(f"storage_options[{key!r}] must be a whole number from 0 to {_NUMBER_MAX}.")
+    return int(text)
 
 
-def _is_on(options: Mapping[str, str], name: str) -> bool:
-    return any(_without_prefix(key.lower()) == name and value.lower() == "true" for key, value in options.items())
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0].strip().rstrip(".")
+def _refused(where: str, error: Exception, config: Mapping[str, str]) -> InvalidRequest:
+    """What the client says about its options, without any of their values: one may be a secret in the wrong place."""
+    text = str(error).split("\n", 1)[0].strip().rstrip(".")
+    for value in sorted(filter(None, config.values()), key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", HIDDEN, text)
+    return InvalidRequest(f"Cannot open {where}: {text}. Check storage_options.")

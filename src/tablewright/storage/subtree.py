@@ -7,7 +7,7 @@ fails on purpose, say) sees those calls as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from urllib.parse import unquote
 
 from tablewright.storage.address import join_uri, parse_address
@@ -21,7 +21,10 @@ __all__ = [
     "delete_empty_directories",
     "delete_tree",
     "local_file_names",
+    "prepare_file",
+    "put_advice",
     "related_store",
+    "sync_file",
 ]
 
 
@@ -70,6 +73,18 @@ class SubtreeStore:
     def codec_location(self, path: str) -> Location | None:
         return self.parent.codec_location(self._up(path))
 
+    def put_advice(self, path: str, data: bytes) -> None:
+        put_advice(self.parent, self._up(path), data)
+
+    def prepare(self, path: str) -> None:
+        prepare_file(self.parent, self._up(path))
+
+    def sync(self, path: str) -> None:
+        sync_file(self.parent, self._up(path))
+
+    def delete_tree(self, prefix: str, keep: Collection[str] = (), last: str | None = None) -> int:
+        return delete_tree(self.parent, self._up(prefix), [self._up(path) for path in keep], last)
+
     def prune(self, prefix: str) -> None:
         delete_empty_directories(self.parent, self._up(prefix))
 
@@ -109,13 +124,41 @@ def local_file_names(store: Store, directory: str) -> Sequence[str] | None:
     return store.file_names(directory) if isinstance(store, LocalStore) else None
 
 
-def delete_tree(store: Store, prefix: str) -> int:
-    """Delete every object below ``prefix``, and the empty directories that a file system leaves. How many objects."""
-    paths = [info.path for info in store.list(prefix)]
-    for path in paths:
+def delete_tree(store: Store, prefix: str, keep: Collection[str] = (), last: str | None = None) -> int:
+    """Delete every object below ``prefix`` except those below ``keep`` (directories). How many objects.
+
+    What is in the directory ``last`` of ``prefix`` goes after all else. On a file system directories and links go too,
+    and no link is followed.
+    """
+    remove = getattr(store, "delete_tree", None)
+    if remove is not None:
+        return int(remove(prefix, keep, last))
+    kept = tuple(f"{directory.rstrip('/')}/" for directory in keep)
+    late = "/".join(part for part in (prefix.strip("/"), last) if part) + "/"
+    paths = [info.path for info in store.list(prefix) if not info.path.startswith(kept)]
+    for path in sorted(paths, key=lambda path: last is not None and path.startswith(late)):
         store.delete(path)
     delete_empty_directories(store, prefix)
     return len(paths)
+
+
+def put_advice(store: Store, path: str, data: bytes) -> None:
+    """Write a file that nothing depends on: where that costs something, without waiting until it is durable."""
+    getattr(store, "put_advice", store.put)(path, data)
+
+
+def prepare_file(store: Store, path: str) -> None:
+    """Before the codec writes ``path``: make its directory, where the store has directories."""
+    prepare = getattr(store, "prepare", None)
+    if prepare is not None:
+        prepare(path)
+
+
+def sync_file(store: Store, path: str) -> None:
+    """After the codec has written ``path``: return when it is durable, where that is not so already."""
+    sync = getattr(store, "sync", None)
+    if sync is not None:
+        sync(path)
 
 
 def delete_empty_directories(store: Store, prefix: str) -> None:

@@ -5,7 +5,8 @@ answer is in the store: what stands there tells who wrote it. Nothing is ever wr
 again is safe:
 
 1. put-if-absent. *Created* → ours.
-2. Otherwise look: it says that it is ours, or it does not → theirs; nothing there → back to 1.
+2. Otherwise look: it says that it is ours, or it does not → theirs; nothing there → back to 1. A failure that certainly
+   wrote nothing (a full disk, no permission) ends it, unless an earlier try got no answer.
 3. Give up looking after some tries: :class:`~tablewright.errors.CommitUnknown`.
 """
 
@@ -39,6 +40,8 @@ def put_once(
         except ObjectNotFound:
             continue  # it was there and is gone again: a store that settles late; ask once more
         except StorageError as error:
+            if error.nothing_written and unanswered is None:
+                raise
             unanswered = error
             held = _look(world, path, is_ours)
             if held is not None:

@@ -43,7 +43,8 @@ def test_bad_options(uri: str, options: dict[str, str], words: str) -> None:
 
 
 def test_keys_that_the_client_does_not_know_are_left_out() -> None:
-    open_store("s3://b/x", {"download_retry_count": "5", "no_such_key": "1", "skip_signature": "true"})
+    with pytest.warns(UserWarning, match="no_such_key"):
+        open_store("s3://b/x", {"download_retry_count": "5", "no_such_key": "1", "skip_signature": "true"})
 
 
 @pytest.mark.parametrize("key", ["table.lance", "a b/per%20cent", "ü/t"])

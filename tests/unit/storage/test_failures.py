@@ -7,7 +7,7 @@ from obstore.exceptions import GenericError
 
 from tablewright.errors import AccessDenied, InternalError, StorageError, TablewrightError
 from tablewright.storage import Location, ObjectNotFound, open_store
-from tablewright.storage.objects import translate_error
+from tablewright.storage.failures import translate_error
 
 LOCAL, REMOTE = Location("/data/t"), Location("s3://bucket/t")
 
@@ -48,7 +48,7 @@ def test_signatures_stay_out_of_messages() -> None:
     error = GenericError("PUT https://a.blob.core.windows.net/c/x?sv=1&sig=SECRET%3D&se=2 failed")
     text = str(translate_error(error, "write", REMOTE, "x"))
     assert "SECRET" not in text
-    assert "sig=…" in text
+    assert "core.windows.net/c/x?***" in text
 
 
 def test_a_missing_parent_of_a_write_is_no_absent_object() -> None:

@@ -1,0 +1,34 @@
+"""A warning that is wrong: the codec warns of every fork, also of those that only start another program.
+
+``subprocess`` with a ``preexec_fn`` (which is how PySpark starts its JVM) forks and calls ``exec`` at once: nothing of
+this process goes on. There the warning is held back; every other fork warns as before.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+__all__ = ["hold_back_warnings_before_exec"]
+
+_held: list[warnings.catch_warnings] = []
+
+
+def hold_back_warnings_before_exec() -> None:
+    """Call this once, after the codec was imported: hooks run in the reverse of the order of their registration."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_held.clear)
+
+
+def _before() -> None:
+    if sys._getframe(1).f_globals.get("__name__") == "subprocess":
+        held = warnings.catch_warnings()
+        held.__enter__()
+        warnings.filterwarnings("ignore", "lance is not fork-safe")
+        _held.append(held)
+
+
+def _after() -> None:
+    while _held:
+        _held.pop().__exit__(None, None, None)
