@@ -24,7 +24,7 @@ from tablewright.data.codec_errors import reading, writing
 from tablewright.data.footer import check_footer
 from tablewright.data.forks import hold_back_warnings_before_exec
 from tablewright.data.layout import FileLayout
-from tablewright.data.spool import Spool, fetch
+from tablewright.data.spool import Spool, fetch, present
 from tablewright.data.view import View, view_of
 from tablewright.errors import CorruptTable, InternalError
 from tablewright.format.file_descriptor import repaired
@@ -108,7 +108,8 @@ class DataFileReader:
         if location is None:
             self._view = view_of(store, path, describe=describe)
             if self._view is None:
-                self._spool = fetch(store, path)
+                with present(self.where):
+                    self._spool = fetch(store, path)
                 self._reader = self._open(Location(self._spool.path), alone=True)
         else:
             if "://" not in location.uri:

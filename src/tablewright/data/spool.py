@@ -10,11 +10,14 @@ import shutil
 import tempfile
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from tablewright.storage.base import Store
+from tablewright.errors import CorruptTable
+from tablewright.storage.base import ObjectNotFound, Store
 
-__all__ = ["Spool", "fetch"]
+__all__ = ["Spool", "fetch", "present"]
 
 _copies: weakref.WeakValueDictionary[tuple[str, str], Spool] = weakref.WeakValueDictionary()
 _lock = threading.Lock()
@@ -48,3 +51,12 @@ def fetch(store: Store, path: str) -> Spool:
         with _lock:
             _copies[key] = spool
     return spool
+
+
+@contextmanager
+def present(where: str) -> Iterator[None]:
+    """A data file that is not at ``where`` is :class:`CorruptTable`: a version names it."""
+    try:
+        yield
+    except ObjectNotFound:
+        raise CorruptTable(where, ("the data file is missing",)) from None

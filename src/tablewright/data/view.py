@@ -16,12 +16,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, cast
 
-from tablewright.data.spool import Spool
+from tablewright.data.spool import Spool, present
 from tablewright.errors import CorruptTable, StorageError, TablewrightError
 from tablewright.format.file_descriptor import repaired
 from tablewright.format.file_tail import FileTail, decode_tail
 from tablewright.storage.address import join_uri
-from tablewright.storage.base import ObjectNotFound, Store
+from tablewright.storage.base import Store
 
 __all__ = ["View", "view_of"]
 
@@ -43,10 +43,8 @@ def view_of(store: Store, path: str, *, describe: bool) -> View | None:
         if view is not None or key in _read_right:
             return view
     where = join_uri(store.location.uri, path)
-    try:
+    with present(where):
         tail = _read_tail(store, path, where)
-    except ObjectNotFound:
-        raise CorruptTable(where, ("the data file is missing",)) from None
     descriptor = repaired(tail.descriptor, where, describe=describe)
     if descriptor is None:
         with _lock:
@@ -81,7 +79,8 @@ class View:
                 return
             with _writable(self.path, "r+b") as file:
                 for begin, end in _chunks(_joined(self._tail.ranges(missing, self._where))):
-                    data = self._store.get_range(self._source, begin, end)
+                    with present(self._where):
+                        data = self._store.get_range(self._source, begin, end)
                     if len(data) != end - begin:
                         raise CorruptTable(self._where, (f"it ends before byte {end}",))
                     file.seek(begin)
