@@ -76,11 +76,22 @@ def _delete() -> None:
     tw.LanceDataset.commit(ADDRESS, operation, read_version=dataset.version)
 
 
+def _batch() -> None:
+    """Two writers' fragments in one version; their files belong to those who wrote them."""
+    dataset = tw.dataset(ADDRESS)
+    parts = [
+        tw.Transaction(dataset.version, tw.LanceOperation.Append(tw.fragment.write_fragments(rows, ADDRESS)))
+        for rows in (numbers(10, 12), numbers(12, 13))
+    ]
+    tw.LanceDataset.commit_batch(ADDRESS, parts)
+
+
 SCENARIOS = {
     "create": Scenario(lambda: tw.write_dataset(numbers(0, 5), ADDRESS, max_rows_per_file=2), 0, [0, 1, 2, 3, 4]),
     "append": Scenario(_append, 2, [0, 1, 2, 3, 10, 11, 12]),
     "append to stable ids": Scenario(_append, 2, [0, 1, 2, 3, 10, 11, 12], stable=True),
     "append that creates": Scenario(_append, 0, [10, 11, 12]),
+    "batch": Scenario(_batch, 2, [0, 1, 2, 3, 10, 11, 12], yours=("data/",)),
     "overwrite": Scenario(lambda: tw.write_dataset(numbers(70, 72), ADDRESS, mode="overwrite"), 2, [70, 71]),
     "restore": Scenario(lambda: tw.dataset(ADDRESS, version=1).restore(), 2, [0, 1, 2]),
     "delete": Scenario(_delete, 2, [0, 2, 3], yours=("_deletions/",)),

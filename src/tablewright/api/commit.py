@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,9 @@ from tablewright.api.operation import LanceOperation, Transaction
 from tablewright.api.translate import from_operation, to_operation
 from tablewright.api.write import properties_of
 from tablewright.checks import check_callable, whole_number
-from tablewright.errors import InvalidRequest, TableNotFound
+from tablewright.errors import CommitConflict, InvalidRequest, TableNotFound, WrongType
 from tablewright.format import transaction as values
+from tablewright.format.fragment import Fragment
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.apply import Creation
@@ -165,18 +167,26 @@ def commit_batch(
     *,
     commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
 ) -> dict[str, Any]:
-    """Commit several append transactions as one version; returns ``{"dataset": …, "merged": …}``."""
-    if not transactions or not all(isinstance(transaction, Transaction) for transaction in transactions):
+    """Commit several append transactions as one version; returns ``{"dataset": …, "merged": …}``.
+
+    A transaction that is in the list twice, or whose fragments came into the table since its ``read_version``, is
+    refused: its rows would come twice. So a batch whose commit got no answer can be committed again.
+    """
+    if not isinstance(transactions, Sequence) or not all(isinstance(each, Transaction) for each in transactions):
+        raise WrongType(f"commit_batch takes a list of Transactions, not {type(transactions).__name__}.")
+    if not transactions:
         raise InvalidRequest("commit_batch needs a list of at least one Transaction.")
     operations = [to_operation(transaction.operation) for transaction in transactions]
     appends = [operation for operation in operations if isinstance(operation, values.Append)]
     if len(appends) != len(operations):
         raise InvalidRequest("commit_batch takes append transactions only.")
     fragments = tuple(fragment for append in appends for fragment in append.fragments)
+    read_version = min(transaction.read_version for transaction in transactions)
     merged = Transaction(
-        min(transaction.read_version for transaction in transactions),
+        read_version,
         from_operation(values.Append(fragments=fragments)),
         transaction_properties=_merged_properties(transactions),
+        recheck=partial(_check_new_files, fragments, read_version),
     )
     dataset = commit_operation(
         dest,
@@ -190,6 +200,19 @@ def commit_batch(
         commit_timeout=commit_timeout,
     )
     return {"dataset": dataset, "merged": merged}
+
+
+def _check_new_files(fragments: Sequence[Fragment], read_version: int, newest: Snapshot) -> None:
+    """Refuse fragments that are in ``newest`` already: among those that came after ``read_version``."""
+    ours = {(file.base_id, file.path) for fragment in fragments for file in fragment.files}
+    highest = open_snapshot(newest.world, read_version).manifest.max_fragment_id
+    for place, fragment_id in enumerate(newest.fragments.ids.tolist()):
+        if highest is not None and fragment_id <= highest:
+            continue
+        again = [file.path for file in newest.fragments[place].files if (file.base_id, file.path) in ours]
+        if again:
+            reason = f"data file {again[0]} is in the table already: its fragment was committed before"
+            raise CommitConflict("Append", "Append", newest.version, retryable=False, reason=reason)
 
 
 def _merged_properties(transactions: Iterable[Transaction]) -> dict[str, str]:

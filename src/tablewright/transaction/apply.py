@@ -12,6 +12,7 @@ the only one that changes index coverage. It is pure: a restore gets the manifes
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -167,6 +168,7 @@ def _new_fragments(
 
 def _check_new(schema: Schema, fragments: Sequence[Fragment]) -> None:
     """Refuse new fragments that no reader could read: without files or rows, with a deletion file, with holes."""
+    _check_distinct_files(fragments)
     needed = {field.name: frozenset(schema.descendants(field.id)) for field in schema.top_level if not field.nullable}
     for fragment in fragments:
         held = {id for file in fragment.files for id in file.fields}
@@ -177,6 +179,14 @@ def _check_new(schema: Schema, fragments: Sequence[Fragment]) -> None:
             raise InvalidRequest("A new fragment can't have a deletion file: it is named after the id it will get.")
         if missing:
             raise InvalidRequest(f"A new fragment lacks columns {missing}, which may not be null.")
+
+
+def _check_distinct_files(fragments: Sequence[Fragment]) -> None:
+    """Refuse a data file in two new fragments: its rows would come twice."""
+    files = Counter((file.base_id, file.path) for fragment in fragments for file in fragment.files)
+    twice = [path for (_, path), count in files.items() if count > 1]
+    if twice:
+        raise InvalidRequest(f"Data file {twice[0]} is in two new fragments, so its rows would come twice.")
 
 
 def _check_types(before: Schema, after: Schema) -> None:
