@@ -149,6 +149,7 @@ LINEAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", LINEAGE)
 def test_row_ids_and_versions(table: Path, attack: str) -> None:
     number, stored = LINEAGE[attack]

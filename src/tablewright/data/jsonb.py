@@ -65,8 +65,12 @@ def _container(data: memoryview) -> str:
 
 def _values(data: memoryview, count: int) -> Iterator[str]:
     at = 4 + 4 * count
+    if at > len(data):
+        raise ValueError(f"it claims {count} entries in {len(data)} bytes")
     for (entry,) in struct.iter_unpack(">I", data[4:at]):
         length = entry & _LENGTH
+        if at + length > len(data):
+            raise ValueError(f"an entry claims {length} bytes of which {len(data) - at} are there")
         yield _value(entry & _TYPE, data[at : at + length])
         at += length
 

@@ -94,3 +94,17 @@ def test_junk_is_a_corrupt_table(data: bytes) -> None:
 def test_unknown_kinds() -> None:
     with pytest.raises(ValueError, match="unknown kind"):
         decode_jsonb(bytes(4))
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "9fffffff",  # an array of 2**29 - 1 entries, none of them there
+        "5fffffff" + "00" * 40,
+        "80000001" + "10000005" + "6162",  # a text of five bytes, two of them there
+        "20000000" + "20001388" + "50" + "ff" * 100,
+    ],
+)
+def test_claims_beyond_the_bytes_are_refused(stored: str) -> None:
+    with pytest.raises(CorruptTable, match="claims"):
+        decode_json_array(pa.array([bytes.fromhex(stored)], pa.large_binary()), pa.json_(), "here")
