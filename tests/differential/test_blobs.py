@@ -522,3 +522,55 @@ def test_a_conflict_removes_what_was_written_in_vain(tmp_path: Path) -> None:
         prepared.execute()
     assert {path for path in _files(uri) - before if path.endswith((".blob", ".lance"))} == set()
     _agree(uri)
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_a_mark_that_came_later(version: str, tmp_path: Path) -> None:
+    """pylance fails to describe values that were not written as blobs; nobody may take them for nulls."""
+    uri = str(tmp_path / "t")
+    values = [b"x", None, b""]
+    plain = pa.table({"id": [1, 2, 3], "b": pa.array(values, pa.large_binary())})
+    ours.write_dataset(plain, uri, data_storage_version=version)
+    ours.dataset(uri).update_field_metadata({"b": {"lance-encoding:blob": "true"}})
+    with pytest.raises(UnsupportedFeature, match="field metadata were changed"):
+        ours.dataset(uri).to_table()
+    with pytest.raises(UnsupportedFeature, match="field metadata were changed"):
+        ours.dataset(uri).delete("b is null")
+    assert _same(uri, columns=["id"])["id"].to_pylist() == [1, 2, 3]
+    assert _same(uri, blob_handling="all_binary")["b"].to_pylist() == values
+
+
+def test_a_mark_that_went(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    shutil.copytree(GOLDEN / "v2_2.2" / "table", uri)
+    ours.dataset(uri).update_field_metadata({"b": {"ARROW:extension:name": None}})
+    with pytest.raises(UnsupportedFeature, match="field metadata were changed"):
+        ours.dataset(uri).to_table(columns=["b"])
+    assert ours.dataset(uri).to_table(columns=["c0"])["c0"].to_pylist()[:3] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("managed", [False, True])
+@pytest.mark.parametrize("target", [None, "files"])
+def test_bases_clones_and_branches(managed: bool, target: str | None, tmp_path: Path) -> None:
+    (tmp_path / "outside" / "sub").mkdir(parents=True)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "outside" / "sub" / "a.bin").write_bytes(b"0123456789")
+    uri = f"file://{tmp_path}/outside/sub/a.bin"
+    values = [lance.Blob(uri=uri), lance.Blob(uri=uri, position=1, size=2), None, b"a value of its own"]
+    fields = [pa.field("id", pa.int64()), lance.blob_field("b", inline_size_threshold=4), pa.field("s", pa.string())]
+    schema = pa.schema(fields, metadata={"lance.blob.managed": "true"} if managed else None)
+    table = pa.table([pa.array([1, 2, 3, 4]), lance.blob_array(values), pa.array(list("abcd"))], schema=schema)
+    bases = [lance.DatasetBasePath(str(tmp_path / name), name=name) for name in ("outside", "files")]
+    path, clone = str(tmp_path / "t"), str(tmp_path / "clone")
+    options = {} if target is None else {"target_bases": [target]}
+    there = lance.write_dataset(table, path, initial_bases=bases, **options)
+    there.shallow_clone(clone, there.version)
+    there.create_branch("try")
+    expected = [b"0123456789", b"12", None, b"a value of its own"]
+    opened = [ours.dataset(path), ours.dataset(clone), ours.dataset(path, version=("try", None))]
+    for ds in opened:
+        assert ds.to_table(blob_handling="all_binary")["b"].to_pylist() == expected
+    for ds in opened if not managed else ():
+        ds.update({"s": "'!'"}, write_mode="rewrite_rows")
+        assert ds.to_table(blob_handling="all_binary")["b"].to_pylist() == expected
+    assert [row["b"] for row in _agree(path).values()] == [row["b"] for row in _agree(clone).values()] == expected

@@ -38,6 +38,7 @@ from tablewright.format.blobs import (
     sidecar_path,
 )
 from tablewright.format.logical_types import arrow_type_of
+from tablewright.format.naming import DATA_DIR
 from tablewright.storage.base import ObjectNotFound, Store
 from tablewright.storage.subtree import related_store
 
@@ -147,8 +148,9 @@ class BlobValues:
                 raise UnsupportedFeature(f"The bytes of a blob in {self._where} are at {uri}: {error}") from error
         if any(part in ("", ".", "..") for part in uri.split("/")):
             raise CorruptTable(self._where, (f"the path of a blob leads elsewhere: {uri!r}",))
-        base = None if kind == MANAGED else blob_id
-        return self._context.store_of(base), uri
+        if kind == MANAGED and self._path.startswith(f"{DATA_DIR}/"):
+            return self._store, uri  # of a branch or clone the root is that of the table that the file belongs to
+        return self._context.store_of(None if kind == MANAGED else blob_id), uri
 
     def _fetched(self, place: _Place) -> Iterator[tuple[int, Bytes]]:
         """The bytes of each row whose object this is."""

@@ -64,10 +64,14 @@ def _layout(schema: bytes, version: str) -> FileLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileMap:
-    """Which node of a data file is which field of the table. ``nodes`` maps the table's ids to the file's."""
+    """Which node of a data file is which field of the table. ``nodes`` maps the table's ids to the file's.
+
+    ``unfit`` are fields that are blobs of the table and not of the file: somebody changed the metadata that say so.
+    """
 
     layout: FileLayout
     nodes: Mapping[int, int] = field(default_factory=dict)
+    unfit: frozenset[int] = frozenset()
 
     def name_of(self, table_id: int) -> str:
         """The name inside the file of a field that it holds."""
@@ -91,14 +95,23 @@ def paths_of(schema: Schema, ids: Iterable[int]) -> list[str]:
 def map_file(file: DataFile, layout: FileLayout, table: Schema) -> FileMap:
     """Match the fields of ``table`` that the data file lists with the nodes inside it."""
     nodes: dict[int, int] = {}
+    unfit: set[int] = set()
     for table_id, column in zip(file.fields, file.column_indices, strict=True):
         if table_id < 0 or column < 0 or not table.has(table_id):
             continue
         if column >= len(layout.columns):
             raise CorruptTable(file.path, (f"it has {len(layout.columns)} columns, the manifest names {column}",))
-        _match_upwards(nodes, table, table_id, layout.schema, layout.columns[column])
-        _match_downwards(nodes, table, table_id, layout.schema, layout.columns[column])
-    return FileMap(layout=layout, nodes=nodes)
+        node = layout.columns[column]
+        _match_upwards(nodes, table, table_id, layout.schema, node)
+        _match_downwards(nodes, table, table_id, layout.schema, node)
+        if _is_described(table, table_id) and not is_blob(layout.schema.by_id(node)):
+            unfit.update(table.descendants(table_id))
+    return FileMap(layout=layout, nodes=nodes, unfit=frozenset(unfit))
+
+
+def _is_described(schema: Schema, node: int) -> bool:
+    """Whether a node is a blob in a form that has members."""
+    return is_one_column(schema.by_id(node)) and is_blob(schema.by_id(node))
 
 
 def _match_upwards(nodes: dict[int, int], table: Schema, table_id: int, own: Schema, node: int) -> None:

@@ -17,6 +17,7 @@ from tablewright.errors import UnsupportedFeature
 from tablewright.format.blobs import prepared_blobs
 from tablewright.format.field import is_blob, is_blob_v2, is_one_column
 from tablewright.format.fragment import DataFile, Fragment
+from tablewright.format.logical_types import STRUCT
 from tablewright.format.schema import Schema
 
 __all__ = ["ReadShape"]
@@ -25,6 +26,7 @@ Leaves = frozenset[int]
 Ids = tuple[int, ...]
 
 _LAYOUTS_MAX = 1024
+_LEAVES_ONLY_FROM = (2, 1)
 _layouts: dict[tuple[bytes, str], FileLayout] = {}
 
 
@@ -38,6 +40,11 @@ class ReadShape:
         self.columns = [(column.id, field.type) for column, field in zip(wanted.top_level, self.schema, strict=True)]
         self.sizes = RowSizes(table, wanted, rows_max)
         self._leaves = frozenset(field.id for field in wanted.fields if not wanted.children(field.id))
+        self._structs = frozenset(
+            node.id
+            for node in wanted.fields
+            if node.logical_type == STRUCT and wanted.children(node.id) and not is_one_column(node)
+        )
         self._supplied: dict[Ids, Leaves] = {}
         self._guesses: dict[tuple[Ids, Leaves], list[str]] = {}
         self._maps: dict[tuple[Ids, Ids, Leaves, int], tuple[FileMap, list[str]]] = {}
@@ -56,7 +63,16 @@ class ReadShape:
 
     def holds(self, file: DataFile, leaves: Leaves) -> bool:
         """Whether a file has one of these fields."""
+        if not self._structs.isdisjoint(file.fields):
+            self._check_structs(file)
         return not leaves.isdisjoint(self._fields_of(file))
+
+    def _check_structs(self, file: DataFile) -> None:
+        """From 2.1 on a struct is no column of a file, unless it is packed or a blob: then the schema forgot it."""
+        if (file.file_major_version, file.file_minor_version) >= _LEAVES_ONLY_FROM:
+            for field_id, column in zip(file.fields, file.column_indices, strict=False):
+                if field_id in self._structs and column >= 0:
+                    raise _unfit(self.table, field_id, file.path)
 
     def guess(self, file: DataFile, leaves: Leaves) -> list[str]:
         """The names to ask a file for, if it has the table's present ones."""
@@ -75,6 +91,8 @@ class ReadShape:
         if found is None:
             mapped = map_file(file, layout, self.table)
             check_types(mapped, self.table, reader.where)
+            if not mapped.unfit.isdisjoint(leaves):
+                raise _unfit(self.table, min(mapped.unfit.intersection(leaves)), file.path)
             found = self._maps[key] = (mapped, mapped.paths(leaves))
         return found
 
@@ -86,6 +104,14 @@ class ReadShape:
             members = [self.table.descendants(each) for each in known if is_one_column(self.table.by_id(each))]
             found = self._supplied[file.fields] = frozenset(known).union(*members)
         return found
+
+
+def _unfit(table: Schema, leaf: int, path: str) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"Column `{table.path((*table.ancestors(leaf), leaf)[0])}` is a blob column in the table's schema but not in "
+        f"the data file {path}, or the other way round: its field metadata were changed after it was written. Change "
+        "them back; values that are not blobs can be read with blob_handling='all_binary'."
+    )
 
 
 def _describes(wanted: Schema) -> bool:
