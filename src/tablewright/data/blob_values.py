@@ -67,7 +67,7 @@ class BlobValues:
         if not at.is_struct(array.type):
             return array if array.type == kind else _prepared_of_bytes(array)
         if not at.is_struct(kind):
-            return pa.array(self._bytes(array), pa.large_binary())
+            return _large_binary(self._bytes(array))
         if kind.num_fields == len(PREPARED):
             return self._prepared(array)
         return _described(array, kind)
@@ -86,7 +86,7 @@ class BlobValues:
 
         members = {
             "kind": kinds,
-            "data": pa.array(data, pa.large_binary()),
+            "data": _large_binary(data),
             "uri": of_external("blob_uri"),
             "blob_id": of_external("blob_id"),
             "blob_size": of_external("size"),
@@ -216,6 +216,15 @@ class _Place:
             chosen = slice(begin, stop)
             yield int(starts[begin]), reach, rows[chosen], starts[chosen], ends[chosen]
             begin = stop
+
+
+def _large_binary(values: list[Bytes | None]) -> pa.Array:
+    """The values as an array, by one copy."""
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([0 if value is None else len(value) for value in values], out=offsets[1:])
+    data = pa.py_buffer(b"".join([value for value in values if value is not None]))
+    valid = pa.array([value is not None for value in values], pa.bool_())
+    return pa.Array.from_buffers(pa.large_binary(), len(values), [valid.buffers()[1], pa.py_buffer(offsets), data])
 
 
 def _whole(numbers: pa.Array, where: str) -> Numbers:
