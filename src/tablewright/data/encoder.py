@@ -30,7 +30,7 @@ from tablewright.errors import CorruptTable, InternalError
 from tablewright.format.file_descriptor import repaired
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import Location, Store
-from tablewright.storage.forks import Library, check_not_forked
+from tablewright.storage.libraries import Library, check_usable
 from tablewright.storage.requests import count_request
 from tablewright.storage.subtree import prepare_file, sync_file
 
@@ -51,7 +51,7 @@ class DataFileWriter:
         target = store.codec_location(path)
         self._spool = Spool() if target is None else None
         location = target or Location(self._spool.path if self._spool else "")
-        check_not_forked(_CODEC)
+        check_usable(_CODEC)
         prepare_file(store, path)
         with writing(self._where):
             options = dict(location.storage_options) or None
@@ -198,7 +198,7 @@ class DataFileReader:
 
     def read(self, start: int, count: int, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """``count`` rows from ``start`` on; every batch but the last has ``rows_per_batch`` rows."""
-        check_not_forked(_CODEC)
+        check_usable(_CODEC)
         count_request()
         self._fetched()
         with reading(self.where):
@@ -209,7 +209,7 @@ class DataFileReader:
 
     def take(self, offsets: npt.NDArray[np.int64], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """The rows at ``offsets``, which ascend strictly, in batches of ``rows_per_batch``."""
-        check_not_forked(_CODEC)
+        check_usable(_CODEC)
         count_request()
         self._fetched()
         indices = offsets.astype(np.uint64).data  # a memoryview is what the codec reads fastest
@@ -220,7 +220,7 @@ class DataFileReader:
 
     def _batches(self, results: Any) -> Iterator[pa.RecordBatch]:
         while True:
-            check_not_forked(_CODEC)
+            check_usable(_CODEC)
             with reading(self.where):
                 batch = next(results, None)
             if batch is None:
@@ -237,7 +237,7 @@ def _open(location: Location, where: str, columns: list[str] | None, *, alone: b
     """A reader of the codec; files of one directory share a session, unless one is ``alone`` in its own."""
     options = dict(location.storage_options) or None
     base, _, name = location.uri.rpartition("/")
-    check_not_forked(_CODEC)
+    check_usable(_CODEC)
     count_request()
     with reading(where):
         try:

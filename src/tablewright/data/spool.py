@@ -7,7 +7,6 @@ random, so a copy can't be stale.
 from __future__ import annotations
 
 import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from tablewright.errors import CorruptTable
 from tablewright.storage.base import ObjectNotFound, Store
+from tablewright.storage.temporary import new_temporary_directory, temporary_space
 
 __all__ = ["Spool", "fetch", "present"]
 
@@ -27,7 +27,7 @@ class Spool:
     """A temporary file that vanishes with this value."""
 
     def __init__(self) -> None:
-        directory = tempfile.mkdtemp(prefix="tablewright-")
+        directory = new_temporary_directory()
         self.path = str(Path(directory) / "spooled.lance")
         self._finalizer = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
 
@@ -47,7 +47,9 @@ def fetch(store: Store, path: str) -> Spool:
         spool = _copies.get(key)
     if spool is None:
         spool = Spool()
-        Path(spool.path).write_bytes(store.get(path))
+        data = store.get(path)
+        with temporary_space():
+            Path(spool.path).write_bytes(data)
         with _lock:
             _copies[key] = spool
     return spool

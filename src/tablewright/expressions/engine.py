@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as at
 from datafusion import DataFrame, Expr, SessionConfig, SessionContext
 
-from tablewright.storage.forks import check_not_forked
+from tablewright.errors import StorageError
+from tablewright.storage.failures import is_panic
+from tablewright.storage.libraries import check_usable
 
 __all__ = ["ExpressionError", "Frame", "evaluate", "open_frame", "plain_message"]
 
@@ -30,12 +33,27 @@ class ExpressionError(Exception):
 
 
 def _session() -> SessionContext:
-    check_not_forked("DataFusion")
+    check_usable("DataFusion")
     context = getattr(_local, "context", None)
     if context is None:
         config = SessionConfig().with_target_partitions(1).with_batch_size(_MAX_ROWS_PER_BATCH)
         context = _local.context = SessionContext(config)
     return context
+
+
+@contextmanager
+def _speaking() -> Iterator[None]:
+    """Around calls of DataFusion, which raises bare ``Exception``, and panics where it can't start its threads."""
+    try:
+        yield
+    except Exception as error:
+        raise ExpressionError(plain_message(error)) from error
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        if "Os {" in str(error):
+            raise StorageError(f"DataFusion could not start: {error}. Close files (ulimit -n).") from None
+        raise ExpressionError(plain_message(error)) from None
 
 
 class Frame:
@@ -48,26 +66,20 @@ class Frame:
 
     def parse(self, sql: str) -> Expr:
         """DataFusion's tree of an expression."""
-        try:
+        with _speaking():
             return self._frame.parse_sql_expr(sql)
-        except Exception as error:  # DataFusion raises bare Exception
-            raise ExpressionError(plain_message(error)) from error
 
     def field(self, expression: Expr) -> pa.Field:
         """Type and nullability of an expression's value."""
-        try:
+        with _speaking():
             return self._frame.select(expression.alias("value")).schema().field(0)
-        except Exception as error:
-            raise ExpressionError(plain_message(error)) from error
 
     def values(self, expressions: Sequence[Expr]) -> list[pa.Array]:
         """One array per expression, one value per row."""
         named = [expression.alias(f"value{i}") for i, expression in enumerate(expressions)]
-        try:
+        with _speaking():
             batches: list[pa.RecordBatch] = self._frame.select(*named).collect()
             schema = batches[0].schema if batches else self._frame.select(*named).schema()
-        except Exception as error:
-            raise ExpressionError(plain_message(error)) from error
         table = pa.Table.from_batches(batches, schema)
         return [_plain(_whole(table.column(i))) for i in range(len(expressions))]
 
@@ -124,7 +136,7 @@ _REPORT = re.compile(r"\.?\s*This issue was likely.*", re.DOTALL)
 _ASSERTION = re.compile(r"Assertion failed: [^:]*(?:::[^:]*)*: ")
 
 
-def plain_message(error: Exception) -> str:
+def plain_message(error: BaseException) -> str:
     """What DataFusion complains about, in one line and without its own internals."""
     text = _NOISE.sub("", str(error).split("\n\nbacktrace")[0])
     text = _PARSER.sub(r"\1", text)

@@ -22,10 +22,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tablewright.errors import TablewrightError
+from tablewright.errors import InternalError, StorageError, TablewrightError
 from tablewright.redact import redact
 
-__all__ = ["Location", "ObjectInfo", "ObjectNotFound", "Store", "exists"]
+__all__ = ["Location", "ObjectInfo", "ObjectNotFound", "Store", "check_path", "exists"]
 
 
 class ObjectNotFound(TablewrightError, KeyError):
@@ -65,6 +65,14 @@ class ObjectInfo:
     path: str
     size: int
     modified_ns: int
+
+
+def check_path(path: str, uri: str) -> None:
+    """Refuse what is no path of an object below ``uri``: names in metadata may be hostile."""
+    if not path or path.startswith("/") or path.endswith("/"):
+        raise InternalError(f"{path!r} is not the path of an object below {uri}.")
+    if any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path:
+        raise StorageError(f"{path!r} can't be a file of {uri}: it has empty, '.' or '..' parts.")
 
 
 class Store(Protocol):

@@ -20,10 +20,10 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
-from tablewright.errors import InternalError, StorageError
+from tablewright.errors import StorageError
 from tablewright.storage import local_files
 from tablewright.storage.address import Address, join_uri
-from tablewright.storage.base import Location, ObjectInfo
+from tablewright.storage.base import Location, ObjectInfo, check_path
 from tablewright.storage.failures import cause_of, translate_error
 from tablewright.storage.options import is_off
 from tablewright.storage.requests import count_request
@@ -189,10 +189,7 @@ class LocalStore:
             raise translate_error(error, verb, self._location, path) from cause_of(error)
 
     def _file(self, path: str) -> str:
-        if not path or path.startswith("/") or path.endswith("/"):
-            raise InternalError(f"{path!r} is not the path of an object below {self._location.uri}.")
-        if any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path:
-            raise StorageError(f"{path!r} can't be a file of {self._location.uri}: it has empty, '.' or '..' parts.")
+        check_path(path, self._location.uri)
         return f"{self._root}/{path}"
 
 

@@ -12,7 +12,7 @@ something that we created. An S3 "conflict" answer can give ``False`` with nothi
 *look*: the commit loop reads the version that is there and compares the transaction's uuid.
 
 obstore runs threads of its own, which a forked child does not have: its calls would wait for ever. So a child of a
-process that has used obstore is refused at once (:func:`.forks.check_not_forked`).
+process that has used obstore is refused at once (:func:`.libraries.check_usable`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from tablewright.errors import InternalError, StorageError
+from tablewright.errors import StorageError
 from tablewright.storage.address import join_uri
-from tablewright.storage.base import Location, ObjectInfo, ObjectNotFound
+from tablewright.storage.base import Location, ObjectInfo, ObjectNotFound, check_path
 from tablewright.storage.failures import cause_of, is_panic, translate_error
-from tablewright.storage.forks import check_not_forked
+from tablewright.storage.libraries import check_usable
 from tablewright.storage.requests import count_request
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class ObjectStore:
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         root = f"{self._key}/" if self._key else ""
-        check_not_forked("obstore")
+        check_usable("obstore")
         try:
             for chunk in self._client.list((root + prefix.strip("/")).rstrip("/") or None, chunk_size=_LIST_CHUNK):
                 for meta in chunk:
@@ -127,13 +127,12 @@ class ObjectStore:
         return Location(join_uri(self._location.uri, path), self._location.storage_options)
 
     def _key_of(self, path: str) -> str:
-        if not path or path.startswith("/") or path.endswith("/"):
-            raise InternalError(f"{path!r} is not the path of an object below {self._location.uri}.")
+        check_path(path, self._location.uri)
         return f"{self._key}/{path}" if self._key else path
 
     def _call(self, verb: str, path: str, function: Callable[[], T]) -> T:
         count_request()
-        check_not_forked("obstore")
+        check_usable("obstore")
         try:
             return function()
         except BaseException as error:

@@ -83,6 +83,22 @@ class StoreConformance:
             assert created.count(True) == 1
             assert store.get(path) == b"%d" % created.index(True) * 1000
 
+    def test_losing_leaves_nothing(self, store: Store) -> None:
+        assert store.put_if_absent("_versions/1.manifest", b"first")
+        assert not store.put_if_absent("_versions/1.manifest", b"second")
+        assert [info.path for info in store.list("")] == ["_versions/1.manifest"]
+
+    def test_paths_stay_inside(self, store: Store) -> None:
+        store.put("data/a", b"x")
+        for path in ("../a", "data/../data/a", "data/./a"):
+            for act in (store.get, store.head, store.delete, lambda path: store.put(path, b"y")):
+                with pytest.raises(TablewrightError):
+                    act(path)
+        assert [info.path for info in store.list("")] == ["data/a"]
+
+    def test_locations_print_no_options(self, store: Store) -> None:
+        assert not [value for value in store.location.storage_options.values() if repr(value) in repr(store.location)]
+
     def test_readers_see_whole_objects(self, store: Store) -> None:
         values = [bytes([number]) * 100_000 for number in range(4)]
         store.put("a", values[0])

@@ -60,3 +60,34 @@ def test_a_missing_parent_of_a_write_is_no_absent_object() -> None:
 def test_paths_are_relative(path: str) -> None:
     with pytest.raises(InternalError):
         open_store("memory://objects").get(path)
+
+
+class PanicException(BaseException):
+    """As libraries in Rust raise it."""
+
+
+def test_panics_are_storage_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store("memory://panics")
+
+    class Client:
+        def get(self, key: str) -> bytes:
+            raise PanicException('Unable to build Tokio runtime: Os { code: 24, message: "Too many open files" }')
+
+        def list(self, *arguments: object, **options: object) -> object:
+            raise PanicException("no threads")
+
+        def head(self, key: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "_client", Client())
+    with pytest.raises(StorageError, match="ulimit -n"):
+        store.get("a")
+    with pytest.raises(StorageError, match="no threads"):
+        list(store.list(""))
+    with pytest.raises(KeyboardInterrupt):
+        store.head("a")
+
+
+def test_what_is_certain() -> None:
+    assert translate_error(GenericError("<Code>NoSuchBucket</Code>"), "write", REMOTE, "a").nothing_written  # type: ignore[attr-defined]
+    assert not translate_error(GenericError("timed out"), "write", REMOTE, "a").nothing_written  # type: ignore[attr-defined]

@@ -109,6 +109,27 @@ def test_denied_access_is_final_if_nothing_can_be_there(world: World) -> None:
     assert writer.calls == [PUT]
 
 
+def full_disk() -> StorageError:
+    error = StorageError("the disk is full")
+    error.nothing_written = True
+    return error
+
+
+def test_a_certain_failure_is_final(world: World) -> None:
+    writer = Writer(world, puts(FailBefore(full_disk())))
+    with pytest.raises(StorageError, match="the disk is full"):
+        writer.put()
+    assert (writer.calls, writer.slept) == ([PUT], [])
+
+
+def test_a_certain_failure_after_a_lost_reply_leaves_it_unknown(world: World) -> None:
+    silent = looks(FailBefore())
+    writer = Writer(world, first_of(puts(LoseReply(), nth=0), puts(FailBefore(full_disk())), silent))
+    with pytest.raises(CommitUnknown):
+        writer.put()
+    assert world.store.get(PATH) == b"ours"
+
+
 def test_denied_access_after_a_lost_reply_leaves_it_unknown(world: World) -> None:
     """The first put may have happened (here it did): "denied" would say that it did not."""
     silent = looks(FailBefore())

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tablewright.errors import InvalidRequest, TablewrightError
+from tablewright.errors import InvalidRequest, StorageError, TablewrightError
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.naming import data_path
 from tablewright.format.schema import Schema
@@ -141,6 +141,10 @@ class Checkpoint:
         try:
             yield
         except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+                raise StorageError(
+                    f"Could not write the checkpoint file {self._path}: {error}. Make room there, then run again."
+                ) from error
             raise InvalidRequest(f"The checkpoint file {self._path} can't be used: {error}.") from error
 
 

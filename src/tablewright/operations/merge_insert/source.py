@@ -9,10 +9,9 @@ A source is a list of *parts*. Rows are taken part by part, in ascending order, 
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +21,7 @@ import pyarrow as pa
 from tablewright.data.sizes import fixed_width
 from tablewright.operations.column_values import joined
 from tablewright.operations.merge_insert.keys import Positions
+from tablewright.storage.temporary import new_temporary_directory, temporary_space
 
 __all__ = ["KeptSource", "Part", "keep"]
 
@@ -226,18 +226,27 @@ def _in_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _on_disk(schema: pa.Schema, held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> KeptSource:
-    directory = tempfile.mkdtemp(prefix="tablewright-")
+    directory = new_temporary_directory()
     path, nbytes = Path(directory) / "source.arrows", 0
     try:
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
-            while held:
-                nbytes += held[0].nbytes
-                writer.write_batch(held.pop(0))
-            for batch in rest:
-                nbytes += batch.nbytes
+        with temporary_space():
+            file = pa.OSFile(str(path), "wb")
+            writer = pa.ipc.new_stream(file, schema)
+        for batch in chain(_taken(held), rest):  # errors of the rows' own source are not about our disk
+            nbytes += batch.nbytes
+            with temporary_space():
                 writer.write_batch(batch)
+        with temporary_space():
+            writer.close()
+            file.close()
         parts = [_Batch(batch) for batch in pa.ipc.open_stream(pa.memory_map(str(path)))]
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
     return KeptSource(schema, parts, nbytes, directory)
+
+
+def _taken(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, each let go when the next is asked for."""
+    while held:
+        yield held.pop(0)

@@ -1,0 +1,33 @@
+"""Temporary files of this process: where they are, and what is said when there is no room for them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tablewright.errors import StorageError
+
+__all__ = ["new_temporary_directory", "temporary_space"]
+
+
+def new_temporary_directory() -> str:
+    """A directory of our own, which the caller removes."""
+    with temporary_space():
+        return tempfile.mkdtemp(prefix="tablewright-")
+
+
+@contextmanager
+def temporary_space() -> Iterator[None]:
+    """Around what writes temporary files: failures are :class:`StorageError`, and name the variable to set."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise StorageError(
+            f"Could not write a temporary file in {tempfile.tempdir or 'the directory for temporary files'}: {reason}. "
+            "Make room there, or set TMPDIR to a directory that has some."
+        ) from error
