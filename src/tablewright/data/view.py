@@ -13,15 +13,14 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import BinaryIO, cast
 
 from tablewright.data.spool import Spool, present
-from tablewright.errors import CorruptTable, StorageError, TablewrightError
+from tablewright.errors import CorruptTable
 from tablewright.format.file_descriptor import repaired
 from tablewright.format.file_tail import FileTail, decode_tail
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import Store
+from tablewright.storage.temporary import temporary_space
 
 __all__ = ["View", "view_of"]
 
@@ -67,7 +66,7 @@ class View:
         self._fetching = threading.Lock()
         self.path = self._spool.path
         begin, end = tail.encode(descriptor)
-        with _writable(self.path, "wb") as file:
+        with temporary_space(), open(self.path, "wb") as file:
             file.seek(begin)
             file.write(end)
 
@@ -77,7 +76,7 @@ class View:
             missing = [column for column in columns if column not in self._present]
             if not missing:
                 return
-            with _writable(self.path, "r+b") as file:
+            with temporary_space(), open(self.path, "r+b") as file:
                 for begin, end in _chunks(_joined(self._tail.ranges(missing, self._where))):
                     with present(self._where):
                         data = self._store.get_range(self._source, begin, end)
@@ -86,20 +85,6 @@ class View:
                     file.seek(begin)
                     file.write(data)
             self._present.update(missing)
-
-
-@contextmanager
-def _writable(path: str, mode: str) -> Iterator[BinaryIO]:
-    """The local file; a full disk is :class:`StorageError`."""
-    try:
-        with open(path, mode) as file:
-            yield cast("BinaryIO", file)
-    except TablewrightError:
-        raise
-    except OSError as error:
-        raise StorageError(
-            f"Could not write the temporary file {path}: {error}. Make room, or set TMPDIR to another place."
-        ) from error
 
 
 def _read_tail(store: Store, path: str, where: str) -> FileTail:

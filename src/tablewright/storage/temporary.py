@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tablewright.errors import StorageError
+from tablewright.errors import StorageError, TablewrightError
 
 __all__ = ["new_temporary_directory", "temporary_space"]
 
@@ -24,7 +24,7 @@ def temporary_space() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if isinstance(error, StorageError):
+        if isinstance(error, TablewrightError):
             raise
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise StorageError(
