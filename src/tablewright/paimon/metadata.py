@@ -36,7 +36,7 @@ from tablewright.paimon.format.manifest import (
 from tablewright.paimon.format.schema import TableSchema, decode_schema
 from tablewright.paimon.format.snapshot import ManifestList, Snapshot, decode_snapshot
 from tablewright.storage.address import join_uri
-from tablewright.storage.base import Location, ObjectNotFound, Store
+from tablewright.storage.base import Location, ObjectNotFound, Store, exists
 
 __all__ = [
     "NotPaimon",
@@ -111,7 +111,7 @@ def read_state(store: Store, snapshot_id: int | None = None) -> TableState:
 def latest_snapshot_id(store: Store) -> int | None:
     """The id of the newest snapshot; ``None`` if there is none."""
     hint = _read_hint(store, LATEST_HINT)
-    if hint is not None and _exists(store, snapshot_path(hint)) and not _exists(store, snapshot_path(hint + 1)):
+    if hint is not None and exists(store, snapshot_path(hint)) and not exists(store, snapshot_path(hint + 1)):
         return hint
     return max(_listed(store, SNAPSHOTS), default=None)
 
@@ -119,7 +119,7 @@ def latest_snapshot_id(store: Store) -> int | None:
 def earliest_snapshot_id(store: Store) -> int | None:
     """The id of the oldest snapshot that is still there; ``None`` if there is none."""
     hint = _read_hint(store, EARLIEST_HINT)
-    if hint is not None and _exists(store, snapshot_path(hint)):
+    if hint is not None and exists(store, snapshot_path(hint)):
         return hint
     return min(_listed(store, SNAPSHOTS), default=None)
 
@@ -199,14 +199,6 @@ def _get(store: Store, path: str) -> bytes:
         return store.get(path)
     except ObjectNotFound:
         raise CorruptTable(join_uri(store.location.uri, path), ("it is missing",)) from None
-
-
-def _exists(store: Store, path: str) -> bool:
-    try:
-        store.head(path)
-    except ObjectNotFound:
-        return False
-    return True
 
 
 def _read_hint(store: Store, path: str) -> int | None:

@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from tablewright.errors import AccessDenied, StorageError
-from tablewright.storage import ObjectNotFound, Store, SubtreeStore
+from tablewright.storage import Store, SubtreeStore
+from tablewright.storage.base import exists
 from tablewright.testing import (
     Call,
     CrashAfter,
@@ -30,14 +31,6 @@ from tablewright.testing import (
 @pytest.fixture
 def inner() -> Store:
     return memory_world().store
-
-
-def exists(store: Store, path: str) -> bool:
-    try:
-        store.head(path)
-    except ObjectNotFound:
-        return False
-    return True
 
 
 def test_calls_are_numbered(inner: Store) -> None:
