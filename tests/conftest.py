@@ -12,6 +12,9 @@ from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
 
+# No test can cut the power, and waiting for the disk takes longer than most tests. Those about `fsync` watch the calls.
+os.fsync = lambda descriptor: None
+
 # `make test` draws the same examples in every run, so that its verdict is about the code; `make soak` searches for new
 # ones, `TABLEWRIGHT_HYPOTHESIS=deep` searches longer, `make quick` is brief.
 COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

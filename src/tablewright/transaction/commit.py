@@ -55,6 +55,7 @@ from tablewright.snapshot.files import (
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version, probe_latest
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.snapshot.standing import Standing, standing
+from tablewright.storage.subtree import put_advice
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.apply import Creation, apply
 from tablewright.transaction.committer import Published, publish, withdraw
@@ -299,7 +300,10 @@ class _Loop:
         name = transaction_path(self.transaction.read_version, self.transaction.uuid)
         if data != self.written_transaction:
             self.written.append(name)
-            world.store.put(name, data)
+            if len(data) <= _INLINE_BYTES_MAX:  # the manifest holds it as well
+                put_advice(world.store, name, data)
+            else:
+                world.store.put(name, data)
             self.written_transaction = data
         after = apply(
             manifest,
