@@ -19,10 +19,8 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
-from benchmarks._beside import run_beside, run_once
+from benchmarks._beside import open_ours, run_beside, run_once
 from benchmarks.reads import DIMENSIONS, ROWS, table
-
-import tablewright
 
 __all__ = ["run"]
 
@@ -121,7 +119,7 @@ def _growth(directory: Path, rows: int) -> bool:
     for number in range(RUNS + 1):
         for base, count in ((small, rows), (large, 10 * rows)):
             source = _rows(_some(count, 1000, 0), number).select(["id", "score", "text"])
-            taken = run_once(tablewright.dataset, base, directory / "ours", _upsert(source)).seconds
+            taken = run_once(open_ours, base, directory / "ours", _upsert(source)).seconds
             if number:
                 seconds[base].append(taken)
     costs = [median(seconds[base]) for base in (small, large)]

@@ -20,7 +20,7 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
-from benchmarks._beside import run_beside, run_once
+from benchmarks._beside import open_ours, run_beside, run_once
 from benchmarks.reads import ROWS, table
 
 import tablewright
@@ -158,7 +158,7 @@ def _cost(directory: Path, places: dict[str, Path], change: Callable[[Any], dict
     seconds: dict[str, list[float]] = {name: [] for name in places}
     for _ in range(runs):
         for name, place in places.items():
-            seconds[name].append(run_once(tablewright.dataset, place, directory / "copy", change).seconds)
+            seconds[name].append(run_once(open_ours, place, directory / "copy", change).seconds)
     return median(seconds["stable"]) / median(seconds["addresses"])
 
 

@@ -9,8 +9,6 @@ The size is compared where it costs no request, on local disks. Elsewhere the co
 
 from __future__ import annotations
 
-import os
-
 from tablewright.data.layout import FileMap
 from tablewright.errors import CorruptTable
 from tablewright.format.field import EXTENSION_NAME, TOP_LEVEL, Field, is_one_column
@@ -18,6 +16,7 @@ from tablewright.format.logical_types import is_list
 from tablewright.format.schema import Schema
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import Store
+from tablewright.storage.local_files import stat_regular
 
 __all__ = ["check_size", "check_types"]
 
@@ -32,9 +31,9 @@ def check_size(store: Store, path: str, size_bytes: int) -> None:
     if not size_bytes or location is None or "://" in location.uri:
         return
     try:
-        found = os.stat(location.uri).st_size
+        found = stat_regular(location.uri).st_size
     except OSError:
-        return  # the codec says what is wrong with it
+        return  # opening it says what is wrong with it
     if found != size_bytes:
         where = join_uri(store.location.uri, path)
         raise CorruptTable(where, (f"the data file has {found} bytes, the manifest says {size_bytes}",))
