@@ -20,6 +20,8 @@ Deliberate differences from pylance 14: an index created over a concurrent drop 
 transactions that carry none behave as in pylance. With them, a row deleted twice is no conflict (rule ``a``), and
 columns rewritten in place pass changes of other rows and of other columns (rules ``t`` to ``v``); pylance retries.
 Deletions and new columns pass each other in both directions (rules ``w`` to ``y``), with or without affected rows.
+A Project carries the whole schema: past new metadata of the schema or of a field it is decided again; pylance commits
+the metadata that it has read.
 
 Switching stable row ids on (:mod:`.row_id_switch`) is a Merge to everybody who meets it. As ours it does not come here:
 it is made again on whatever the newest version is.
@@ -130,8 +132,8 @@ CreateIndex       . . . . e f k k k k g . . . I I . . . R
 Rewrite           . b b b f b R R . . b . . . I I . . . R
 MergeKeep         R y R R . R R R I I R . R R I I . . . I
 MergeNull         R y R R . R R R I I R . R R I I . . . I
-ProjectKeep       . . . . . . R R R R . . . . I I . . . I
-ProjectNull       R . R R . . R R R R R . . . I I . . . I
+ProjectKeep       . . . . . . R R R R . . R R I I . . . I
+ProjectNull       R . R R . . R R R R R . R R I I . . . I
 DataReplacement   . o b p g b R R q R h . . . I I . . . I
 Config            . . . . . . . . . . . i . . . . . . . .
 SchemaMetadata    . . . . . . R R . . . . I . I I . . . R

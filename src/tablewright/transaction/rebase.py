@@ -11,9 +11,11 @@ The commit loop loads the deletion vectors for this and writes the united ones.
 
 *Merge* (new columns) past deletions: the new files join the newest state of every fragment.
 
-*New rows* (Append, Update) keep the field ids that they were written with. Where a column's name belongs to another
-field now (it was cast, or dropped or renamed and added again), they would be null under that name:
-:func:`replaced_columns` tells, and the operation runs again.
+*New rows* (Append, Update) and columns rewritten in place keep the field ids that they were written with. Where a
+column's name belongs to another field now (it was cast, or dropped or renamed and added again), they would be missing
+under that name. Where a column is gone and others came, one of these may be its successor (cast under a new name) or
+have got its id, which is free again once no file holds it. :func:`replaced_columns` tells, and the operation runs
+again.
 
 *An index past rewritten columns*: fragments whose indexed column was rewritten meanwhile leave its coverage.
 """
@@ -34,7 +36,17 @@ from tablewright.transaction.coverage import without_rewritten_columns
 from tablewright.transaction.drift import Drift, Meanwhile, drifts
 from tablewright.transaction.touched import changed_fragments
 
-__all__ = ["Moved", "Vectors", "clash", "merged_onto", "moved_onto", "past", "replaced_columns", "with_moved"]
+__all__ = [
+    "Moved",
+    "Vectors",
+    "clash",
+    "held_fields",
+    "merged_onto",
+    "moved_onto",
+    "past",
+    "replaced_columns",
+    "with_moved",
+]
 
 _OFFSETS_SHOWN = 5
 
@@ -48,15 +60,28 @@ def past(operation: Operation, theirs: Operation) -> Operation:
     return operation
 
 
-def replaced_columns(fragments: Iterable[Fragment], base: Schema, newest: Schema) -> list[str]:
-    """Paths of ``base`` that new fragments have values for, and that lead to another field in ``newest``."""
-    if base.fields == newest.fields:
+def held_fields(fragments: Iterable[Fragment]) -> set[int]:
+    """Fields that some of the fragments have values for."""
+    return {id for fragment in fragments for file in fragment.files for id in file.live_fields}
+
+
+def replaced_columns(
+    written: Iterable[int], base: Schema, newest: Schema, dropped: frozenset[int] = frozenset()
+) -> list[str]:
+    """Paths of ``base`` whose fields were ``written``, and whose place other fields have taken in ``newest``.
+
+    ``dropped`` are fields of ``base`` that some version in between did not have: whatever has their id now is another
+    column.
+    """
+    if base.fields == newest.fields and not dropped:
         return []
-    held = {id for fragment in fragments for file in fragment.files for id in file.live_fields if base.has(id)}
+    held = {id for id in written if base.has(id)}
     above = {parent for id in held for parent in base.ancestors(id)}
     now = {newest.path(field.id): field.id for field in newest.fields}
+    came = any(not base.has(id) or id in dropped for id in now.values())
+    gone = dropped.union(id for id in held if not newest.has(id)) if came else frozenset[int]()
     paths = {base.path(id): id for id in held | above}
-    return sorted(path for path, id in paths.items() if now.get(path, id) != id)
+    return sorted(path for path, id in paths.items() if id in gone or now.get(path, id) != id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,24 @@ from tablewright.errors import CommitConflict, InvalidRequest, TablewrightError
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment
 from tablewright.format.naming import deletion_path
-from tablewright.format.transaction import Append, Delete, Merge, Operation, Transaction, Update
+from tablewright.format.transaction import Append, Delete, Merge, Operation, Project, Transaction, Update
 from tablewright.snapshot.files import write_deletion_vector
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.base import Store
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.drift import Drift, Meanwhile, drifts
-from tablewright.transaction.rebase import Moved, Vectors, clash, merged_onto, moved_onto, replaced_columns, with_moved
+from tablewright.transaction.rebase import (
+    Moved,
+    Vectors,
+    clash,
+    held_fields,
+    merged_onto,
+    moved_onto,
+    replaced_columns,
+    with_moved,
+)
 from tablewright.transaction.row_id_switch import enable_row_ids, enables_row_ids
-from tablewright.transaction.touched import changed_fragments, updated_by_id
+from tablewright.transaction.touched import changed_fragments, dropped_fields, updated_by_id
 from tablewright.world import World
 
 __all__ = ["Rebaser", "discard"]
@@ -46,12 +55,15 @@ class Rebaser:
         self._meanwhile = Meanwhile()
         self._ours = changed_fragments(asked.operation)
         self._blamed = ("unknown", 0)
+        self._dropped: frozenset[int] = frozenset()
         self.affected = affected
         self.united: list[str] = []
 
     def learn(self, theirs: Operation, version: int) -> None:
         """One more transaction came in between."""
         self._meanwhile = self._meanwhile.then(theirs)
+        if isinstance(theirs, Merge | Project):
+            self._dropped |= dropped_fields((node.id for node in self._base.schema.fields), theirs.schema)
         if not self._blamed[1] or not self._ours.isdisjoint(changed_fragments(theirs)):
             self._blamed = type(theirs).__name__, version
 
@@ -74,14 +86,17 @@ class Rebaser:
                 return None
 
     def _check_columns(self, newest: Snapshot) -> None:
-        """New rows whose columns are other fields by now have to be written again."""
+        """Values whose columns are other fields by now have to be written again."""
         match self._asked.operation:
-            case Append(fragments=added) | Update(new_fragments=added):
-                replaced = replaced_columns(added, self._base.schema, newest.schema)
-                if replaced:
-                    raise self._conflict(f"columns {replaced} were cast, or replaced under their names, meanwhile")
+            case Append(fragments=added):
+                written = held_fields(added)
+            case Update(new_fragments=added, fields_modified=modified):
+                written = held_fields(added).union(modified)
             case _:
                 return
+        replaced = replaced_columns(written, self._base.schema, newest.schema, self._dropped)
+        if replaced:
+            raise self._conflict(f"columns {replaced} were cast, or replaced by other columns, meanwhile")
 
     def needless(self, made: Snapshot) -> list[str]:
         """Deletion files that were written for this transaction, and that the version it made does not use."""
