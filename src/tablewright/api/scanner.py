@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from tablewright.checks import listed, whole_number
 from tablewright.engine.choose import Choice, choose_engine
 from tablewright.engine.detect import check_session
 from tablewright.errors import InvalidRequest, UnsupportedFeature, WrongType
+from tablewright.lazy import cached_property
 from tablewright.operations.scan import (
     ScanOptions,
     ScanPlan,

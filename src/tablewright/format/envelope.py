@@ -16,7 +16,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from tablewright.errors import CorruptTable, InternalError, TablewrightError
 from tablewright.format.fragment import SequenceFile, with_external
@@ -31,6 +30,7 @@ from tablewright.format.manifest_codec import (
 )
 from tablewright.format.naming import parse_manifest_name
 from tablewright.format.transaction import Transaction, decode_transaction
+from tablewright.lazy import cached_property
 
 __all__ = ["ManifestFile", "decode_manifest_file", "encode_manifest_file"]
 

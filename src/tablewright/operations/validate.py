@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tablewright.data.encoder import DataFileReader
-from tablewright.errors import CorruptTable, StorageError, TablewrightError
+from tablewright.errors import CorruptTable, ForkedProcess, StorageError, TablewrightError
 from tablewright.format.fragment import DataFile, Fragment, problems_of_fragment
 from tablewright.format.row_ids import decode_row_ids, decode_versions
 from tablewright.snapshot.files import read_deletion_vector
@@ -62,6 +62,8 @@ def _problems_of_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) ->
         yield f"{path} has {size} bytes, the manifest says {file.file_size_bytes}"
     try:
         reader = DataFileReader(store, path)
+    except ForkedProcess:  # says nothing about the file
+        raise
     except TablewrightError as error:
         yield f"{path} can't be opened: {error}"
         return

@@ -7,9 +7,9 @@ A file's directory follows from its partition and bucket. Where writers may have
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from tablewright.errors import CorruptTable, InvalidRequest, UnsupportedFeature
+from tablewright.lazy import cached_property
 from tablewright.paimon.format.binary_row import decode_partition
 from tablewright.paimon.format.index_manifest import IndexFile
 from tablewright.paimon.format.layout import bucket_directory, partition_directory

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +29,7 @@ from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.row_id_ranges import row_id_ranges
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids
 from tablewright.format.wire import Bools, Ints, Longs
+from tablewright.lazy import cached_property
 
 __all__ = ["RowIdIndex"]
 

@@ -61,11 +61,35 @@ def test_a_child_is_refused_after_use(table: Path) -> None:
         "tw.dataset(path).delete('a = -1')",
         "list(rows); ds.to_table()",
         "tw.dataset('memory://forked')",
+        "ds.validate()",
     )
-    assert len(lines) == 8
+    assert len(lines) == 9
     for line in lines:
         assert line.startswith("ForkedProcess: This process was forked from one"), line
         assert "get_context('spawn')" in line
+
+
+PLANNING = """
+import threading
+import tablewright.api.scanner as scanner
+ds.to_table()
+plan_scan, planning = scanner.plan_scan, threading.Event()
+
+def slow_plan(*arguments):
+    if threading.current_thread() is not threading.main_thread():
+        planning.set()
+        threading.Event().wait()
+    return plan_scan(*arguments)
+
+scanner.plan_scan = slow_plan
+threading.Thread(target=ds.to_table, daemon=True).start()
+planning.wait()
+"""
+
+
+def test_a_fork_while_another_thread_plans_does_not_hang(table: Path) -> None:
+    (line,) = said(table, PLANNING, "ds.to_table()")
+    assert line.startswith("ForkedProcess"), line
 
 
 def test_a_child_works_where_nothing_runs_in_the_parent_yet(table: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
@@ -21,6 +20,7 @@ from tablewright.format.fragment.facts import FragmentFacts, facts_of, facts_of_
 from tablewright.format.fragment.value import Fragment
 from tablewright.format.proto import table_pb2 as pb
 from tablewright.format.wire import Ints, Longs
+from tablewright.lazy import cached_property
 
 __all__ = ["FragmentList"]
 

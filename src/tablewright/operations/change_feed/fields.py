@@ -10,12 +10,12 @@ one version to the next, with as many fields beside it. Versions that were clean
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 
 from tablewright.format.field import TOP_LEVEL
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import Overwrite, Restore
+from tablewright.lazy import cached_property
 from tablewright.snapshot.files import read_transaction
 from tablewright.snapshot.locate import list_versions
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
