@@ -4,7 +4,8 @@ Every message of :mod:`tablewright.errors` passes through :func:`redact`, whoeve
 
 1. the values of storage options that were given to this process (:func:`remember_secrets`), and those of environment
    variables that hold credentials, wherever they occur;
-2. in URLs, ``user:password@`` and everything after ``?`` (signed URLs carry their signature there);
+2. in URLs, ``user:password@`` and everything after ``?`` (signed URLs carry their signature there), also where it is
+   escaped as ``%3F``, as in the address of an object whose name was a signed URL;
 3. ``key=value``, ``"key": "value"`` and ``<Key>value</Key>`` where the key is one of a credential, as in the answers of
    object stores.
 """
@@ -44,7 +45,7 @@ _CREDENTIAL = (
     r"|account[_-]?key|access[_-]?key(?:[_-]?id)?|aws_?access_?key_?id|api[_-]?key|credential|authorization"
     r"|x-(?:amz|goog)-(?:signature|credential|security-token)|stringtosign\w*|signatureprovided|canonicalrequest\w*)"
 )
-_QUERY = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*://[^\s?\"'<>]*\?)[^\s\"'<>)\]]*")
+_QUERY = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*://[^\s?\"'<>]*?(?:\?|%3[Ff]))[^\s\"'<>)\]]*")
 _USER = re.compile(r"(?<![A-Za-z0-9+.\-])((?!abfss?:|wasbs?:)[A-Za-z][A-Za-z0-9+.\-]*://)[^/\s\"'<>@]*@")
 _PASSWORD = re.compile(r"(://)[^/\s\"'<>@]*:[^\s\"'<>]*@")
 _PAIR = re.compile(rf"(?<![A-Za-z0-9])({_CREDENTIAL})(=|\"\s*:\s*\")[^\s&,;\"'<>)]+", re.IGNORECASE)

@@ -112,6 +112,8 @@ ANSWERS = [
     f'{{"access_token": "{PLANTED}", "password": "{PLANTED}"}}',
     f"account_key={PLANTED};x=1",
     f"X-Amz-Security-Token={PLANTED}",
+    f"HEAD http://host/bucket/x%3Fsig%3D{PLANTED} failed",
+    f"Could not look at s3://bucket/x%3fkind={PLANTED}",
 ]
 
 
@@ -190,3 +192,8 @@ def test_plans_and_tasks_print_no_options(tmp_path: Path) -> None:
     assert all(texts)
     assert not [text for text in texts if PLANTED in text]
     assert pickle.loads(pickle.dumps(Location("s3://b", given))).storage_options == given
+
+
+def test_a_base_path_shows_no_credentials() -> None:
+    shown = repr(tw.DatasetBasePath(f"s3://me:{PLANTED}@bucket/t?sig={PLANTED}", "archive", id=3))
+    assert "Pl4nted" not in shown and "archive" in shown

@@ -16,6 +16,7 @@ from pyroaring import BitMap
 from tablewright.api.metadata import DataFile, FragmentMetadata
 from tablewright.api.schema import LanceSchema
 from tablewright.format import index as indices
+from tablewright.redact import redact
 
 __all__ = ["DatasetBasePath", "Index", "IndexFile", "LanceOperation", "Transaction"]
 
@@ -28,6 +29,10 @@ class DatasetBasePath:
     name: str | None = None
     is_dataset_root: bool = False
     id: int | None = None
+
+    def __repr__(self) -> str:
+        shown = f"path={redact(self.path)!r}, name={self.name!r}, is_dataset_root={self.is_dataset_root}, id={self.id}"
+        return f"DatasetBasePath({shown})"
 
 
 @dataclass
