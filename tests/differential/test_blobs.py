@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.bounded import run_bounded
 from tests.differential.referee import assert_same_rows, lance, ours
 
 from tablewright.errors import CommitConflict, InvalidRequest, StorageError, UnsupportedFeature
@@ -367,6 +368,30 @@ def test_blobs_in_structs_and_lists(tmp_path: Path) -> None:
     assert after[50]["st"]["x"] is None
     ds.drop_columns(["st.x"])
     _same(uri)
+
+
+EMPTY_LISTS = """
+import tablewright as tw
+for columns in (None, ["id"]):
+    try:
+        print(tw.dataset(sys.argv[1]).to_table(columns=columns).num_rows)
+    except tw.errors.UnsupportedFeature as error:
+        print("refused" if "lists of blobs" in str(error) else error)
+"""
+
+
+@pytest.mark.parametrize("version", ["2.2", "2.3"])
+def test_empty_lists_alone_do_not_end_the_process(version: str, tmp_path: Path) -> None:
+    """The codec panics where no list that it reads has items; only a process of its own can show what that does."""
+    uri = str(tmp_path / "t")
+    field = pa.field("l", pa.list_(lance.blob_field("item")))
+    lists = pa.ListArray.from_arrays(pa.array([0, 0, 1, 1], pa.int32()), lance.blob_array([b"abc"]), type=field.type)
+    schema = pa.schema([pa.field("id", pa.int64()), field])
+    lance.write_dataset(
+        pa.Table.from_arrays([pa.array(range(3)), lists], schema=schema), uri, data_storage_version=version
+    )
+    ours.dataset(uri).delete("id = 1")
+    assert run_bounded(EMPTY_LISTS, uri).split() == ["refused", "2"]
 
 
 def test_many_rows_move(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from tablewright.data.spool import Spool, fetch, present
 from tablewright.data.view import View, view_of
 from tablewright.errors import CorruptTable, InternalError
 from tablewright.format.file_descriptor import repaired
+from tablewright.lazy import cached_property
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import Location, Store
 from tablewright.storage.libraries import Library, check_usable
@@ -40,6 +41,10 @@ _BATCHES_AHEAD = 4
 _CODEC: Library = "the data-file codec"
 
 hold_back_warnings_before_exec()
+
+# Rows at indices are otherwise decoded on the thread that asks, inside Arrow's C stream, where a panic of the codec
+# ends the process. On a thread of the codec it is an error. The codec reads this variable at every call.
+os.environ.setdefault("LANCE_STRUCTURAL_BATCH_DECODE_SPAWN_MODE", "always")
 
 
 class DataFileWriter:
