@@ -2,7 +2,7 @@
 
 ``functools.cached_property`` of Python 3.11 holds one lock for all instances while it computes. A process that forks
 while another of its threads computes leaves that lock taken for ever in the child, which then hangs instead of being
-refused (:mod:`tablewright.storage.forks`). Here two threads may compute the same value; the last one is kept.
+refused (:mod:`tablewright.storage.libraries`). Here two threads may compute the same value; the last one is kept.
 """
 
 from __future__ import annotations
