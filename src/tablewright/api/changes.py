@@ -40,7 +40,8 @@ from tablewright.operations.update import (
     update_tasks,
 )
 from tablewright.operations.update_costs import Decision
-from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.snapshot.standing import open_newest
 from tablewright.storage.base import Location
 from tablewright.storage.requests import requests_made
 from tablewright.transaction.affected import AffectedRows
@@ -212,10 +213,10 @@ class PreparedChange(ABC, Generic[P]):
 
     def _execute(self, report: Report) -> dict[str, int]:
         dataset, world = self._dataset, self._dataset._world
-        now_ns = world.clock.now_ns()
+        now_ns, base = world.clock.now_ns(), dataset._snapshot
 
         def attempt(number: int) -> dict[str, int]:
-            snapshot = dataset._snapshot if number == 0 else open_snapshot(world)
+            snapshot = base if number == 0 else open_newest(base)
             transaction, affected, leftovers = self._attempt(snapshot, self._plan_for(snapshot, now_ns), report)
             try:
                 with report.stage("Commit"):

@@ -25,7 +25,8 @@ from tablewright.operations.columns.add import Request
 from tablewright.operations.columns.keep import Kept
 from tablewright.operations.columns.plan import ColumnsPlan, ColumnsResult, finish_columns
 from tablewright.operations.leftovers import Leftovers
-from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.snapshot.standing import open_newest
 from tablewright.transaction.commit import Committed, commit
 from tablewright.transaction.retry import RetryOptions, with_retries
 
@@ -122,7 +123,7 @@ class _Job:
     def _attempt(self, number: int) -> Committed | CommitConflict:
         """One round. A conflict that is returned, not raised, is final."""
         self._report.attempts += 1
-        newest = self._base if number == 0 else open_snapshot(self._world)
+        newest = self._base if number == 0 else open_newest(self._base)
         if self._conflict is None:
             plan = self._planned(newest)
         else:

@@ -27,7 +27,8 @@ from tablewright.operations.columns.project import (
 from tablewright.operations.columns.schema import InvalidColumns, as_column_errors
 from tablewright.operations.columns.stream import RowStream
 from tablewright.operations.scan import DEFAULT_BATCH_SIZE
-from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.snapshot.standing import open_newest
 from tablewright.transaction.commit import commit
 from tablewright.transaction.retry import with_retries
 
@@ -105,10 +106,10 @@ def joined(data: Any, left_on: str, right_on: str | None, schema: pa.Schema | No
 
 def _project(dataset: LanceDataset, plan: Callable[[Snapshot], ProjectPlan]) -> None:
     """Commit a change of the schema alone; after a conflict it is decided again on the newest version."""
-    world = dataset._world
+    world, opened = dataset._world, dataset._snapshot
 
     def attempt(number: int) -> Snapshot:
-        base = dataset._snapshot if number == 0 else open_snapshot(world)
+        base = opened if number == 0 else open_newest(opened)
         decided = plan(base)
         check_no_nulls(decided, base)
         return commit(world, finish_project(decided, world.ids.uuid()), base=base).snapshot

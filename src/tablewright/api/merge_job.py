@@ -47,7 +47,8 @@ from tablewright.operations.merge_insert.shuffle import JoinKeys, key_names, key
 from tablewright.operations.merge_insert.source import KeptSource
 from tablewright.operations.merge_insert.strategy import Strategy, choose_strategy, scan_bytes
 from tablewright.operations.merge_insert.write import WriteResult, WriteTask, run_write_task, write_tasks
-from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.snapshot.standing import open_newest
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.commit import Committed, commit
 from tablewright.transaction.isolation import Both, Unchanged
@@ -120,8 +121,10 @@ class MergeJob:
     def execute(self, retries: RetryOptions) -> dict[str, int]:
         """Run and commit; after a conflict again, on the newest version."""
 
+        base = self._dataset._snapshot
+
         def attempt(number: int) -> dict[str, int]:
-            merged = self.attempt(self._dataset._snapshot if number == 0 else open_snapshot(self._world))
+            merged = self.attempt(base if number == 0 else open_newest(base))
             self._memory.uses(merged.paths)  # from here on, until it is known to have failed
             try:
                 with self._report.stage("Commit"):

@@ -45,6 +45,7 @@ from tablewright.operations.write import (
     run_write,
 )
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.snapshot.standing import open_newest
 from tablewright.storage.base import exists
 from tablewright.transaction.commit import CommitOptions, commit
 from tablewright.transaction.retry import with_retries
@@ -252,7 +253,7 @@ class _Write:
         def attempt(number: int) -> Snapshot:
             if number == 0:
                 return self._commit(snapshot)
-            newest = open_snapshot(self.world)
+            newest = open_snapshot(self.world) if snapshot is None else open_newest(snapshot)
             self._write_again(newest)
             return self._commit(newest)
 

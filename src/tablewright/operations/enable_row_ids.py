@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablewright.errors import CommitConflict
-from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.snapshot.standing import open_newest
 from tablewright.transaction.commit import commit
 from tablewright.transaction.retry import RetryOptions, with_retries
 from tablewright.transaction.row_id_switch import enable_row_ids
@@ -65,13 +66,13 @@ def run_enable(snapshot: Snapshot, options: RetryOptions | None = None) -> Snaps
     world = snapshot.world
 
     def attempt(number: int) -> Snapshot:
-        base = snapshot if number == 0 else open_snapshot(world).after(snapshot)
+        base = snapshot if number == 0 else open_newest(snapshot).after(snapshot)
         if plan_enable(base).already_on:
             return base
         try:
             return commit(world, enable_row_ids(base.manifest, str(world.ids.uuid())), base=base).snapshot
         except CommitConflict:
-            newest = open_snapshot(world)
+            newest = open_newest(snapshot)
             if newest.manifest.stable_row_ids:
                 return newest
             raise

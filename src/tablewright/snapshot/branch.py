@@ -147,16 +147,17 @@ def create_branch(source: Snapshot, name: str) -> Snapshot:
 
 
 def _check_free(store: Store, source: Snapshot, name: str) -> None:
-    """Refuse the place of a deleted branch that still holds versions: they would become versions of the new one.
+    """Refuse a place that holds versions though there is no such branch: they would become versions of the new one.
 
-    A version with the number that the new branch begins with may be one that nobody came to describe.
+    A late writer, or a process that died while it created or deleted the branch, leaves them. A version with the number
+    that the new branch begins with may be its first one, see `_adopted`.
     """
     latest = latest_version(store)
     if latest is not None and latest.version != source.version:
         raise InvalidRequest(
-            f"Ref conflict error: branch {name} was deleted, but {branch_root(name)} still holds version "
-            f"{latest.version}, which was written meanwhile. Remove it with branches.delete({name!r}), or choose "
-            "another name."
+            f"Ref conflict error: branch {name} does not exist, but {branch_root(name)} holds version "
+            f"{latest.version}: creating or deleting the branch was interrupted, or a writer was late. Remove it with "
+            f"branches.delete({name!r}), or choose another name."
         )
 
 

@@ -6,22 +6,26 @@ uuid, it is removed with the table, and cleanup keeps it as long as the version.
 read again and compared.
 
 A branch exists as long as its description does; deleting one begins with the description.
+
+An operation that runs again after a conflict looks at the newest version (:func:`open_newest`). It must not be one of
+another table. If the version that the operation had read was cleaned up meanwhile, a data file that both versions refer
+to shows that they belong together: its name is random.
 """
 
 from __future__ import annotations
 
 from enum import Enum
 
-from tablewright.errors import CorruptTable, InvalidRequest
+from tablewright.errors import CorruptTable, InvalidRequest, VersionNotFound
 from tablewright.format.inside import stays_inside
 from tablewright.format.naming import branch_path, transaction_file_path
 from tablewright.snapshot.files import read_manifest
 from tablewright.snapshot.refs import main_world
-from tablewright.snapshot.snapshot import Snapshot
+from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage.base import ObjectNotFound, exists
 from tablewright.world import World
 
-__all__ = ["Standing", "standing"]
+__all__ = ["Standing", "open_newest", "standing"]
 
 
 class Standing(Enum):
@@ -48,6 +52,26 @@ def standing(world: World, snapshot: Snapshot) -> Standing:
     then = snapshot.manifest
     same = (now.transaction_file, now.timestamp_ns) == (then.transaction_file, then.timestamp_ns)
     return Standing.SAME if same else Standing.REPLACED
+
+
+def open_newest(known: Snapshot) -> Snapshot:
+    """The latest version of the table that ``known`` is a version of.
+
+    Raises :class:`VersionNotFound` if the table (or branch) was dropped or replaced since ``known`` was read.
+    """
+    world = known.world
+    newest = open_snapshot(world)
+    found = standing(world, known)  # after the newest version was read: then both are versions of one table
+    if found is Standing.SAME or (found is Standing.GONE and _own_files(known) & _own_files(newest)):
+        return newest
+    what = "The table" if known.branch is None else f"Branch {known.branch}"
+    hint = f"{what} was dropped or replaced since it was opened; nothing of this operation is there. Open it again."
+    raise VersionNotFound(world.store.location.uri, f"Version {known.version}", hint)
+
+
+def _own_files(snapshot: Snapshot) -> set[str]:
+    """The data files of a version that lie in its own directory; a branch shares the others with its table."""
+    return {file.path for fragment in snapshot.fragments for file in fragment.files if file.base_id is None}
 
 
 def _is_described(world: World, branch: str | None) -> bool:
