@@ -30,6 +30,8 @@ __all__ = ["Settings", "main", "serve"]
 
 _TYPES = {"int64": pa.int64(), "int32": pa.int32(), "string": pa.string()}
 _CALLS = {"open", "os.link", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.listdir", "os.scandir"}
+_SECONDS_MAX = 300
+"""A process ends by then, also if the one that should kill it is gone."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def serve() -> None:
         settings = pickle.loads(Path(line.strip()).read_bytes())
         pid = os.fork()
         if not pid:
+            signal.alarm(_SECONDS_MAX)
             try:
                 main(settings)
             finally:
