@@ -3,8 +3,8 @@
 Before each operation it writes a line with the operation to its log, after it returned a line with the version that it
 made. So the log of a killed process says which operations were acknowledged, and which one was under way.
 
-`Settings.calls` kills the process from inside, immediately before that call of the file system (as Python's audit
-events count them): the same moments on machines of any speed.
+`Settings.calls` kills the process from inside, immediately before the call of that number that changes the file system
+(as Python's audit events count them): the same moments on machines of any speed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ import tablewright as tw
 __all__ = ["Settings", "main", "serve"]
 
 _TYPES = {"int64": pa.int64(), "int32": pa.int32(), "string": pa.string()}
-_CALLS = {"open", "os.link", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.listdir", "os.scandir"}
+_CALLS = {"os.link", "os.rename", "os.remove", "os.mkdir", "os.rmdir"}
+_TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _SECONDS_MAX = 300
 """A process ends by then, also if the one that should kill it is gone."""
 
@@ -70,11 +71,12 @@ def main(settings: Settings) -> None:
 
 
 def _die_at(call: int) -> None:
-    """Kill this process immediately before a call of the file system."""
+    """Kill this process immediately before a call that changes the file system."""
     count = itertools.count(1)
 
-    def hook(event: str, _: Any) -> None:
-        if event in _CALLS and next(count) == call:
+    def hook(event: str, arguments: Any) -> None:
+        changes = event in _CALLS or (event == "open" and (arguments[2] or 0) & _TO_WRITE)
+        if changes and next(count) == call:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(hook)

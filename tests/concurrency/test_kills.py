@@ -33,8 +33,8 @@ import tablewright as tw
 from tablewright.errors import TableNotFound, VersionNotFound
 
 KILLS = deep(12, 1000)
-CALLS_MAX = 400
-"""Calls of the file system in the life of a process: some twenty operations."""
+CALLS_MAX = 100
+"""Calls that change the file system in the life of a process: some ten operations."""
 
 SECONDS_MAX = 0.7
 VERSIONS_MAX = 120
@@ -77,7 +77,7 @@ def kill(tables: list[Table], kills: int, folder: Path, *, seed: int) -> None:
             if not table.number or any(len(versions) > VERSIONS_MAX for versions in table.state.lines.values()):
                 table.begin(folder)
             uri = table.uri(folder)
-            calls = chance.randint(1, CALLS_MAX) if chance.random() < 0.5 else None
+            calls = chance.randint(1, CALLS_MAX) if chance.random() < 0.75 else None
             seconds = chance.uniform(0, SECONDS_MAX) if calls is None else _PATIENCE_SECONDS
             settings = Settings(uri, f"{uri}.log", table.state, chance.randrange(1 << 30), table.options, calls)
             lines = _live(forks, folder / "settings", settings, seconds)
