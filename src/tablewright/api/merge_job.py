@@ -23,7 +23,7 @@ from tablewright.api.merge_kept import SourceInUse
 from tablewright.api.merge_source import Incoming
 from tablewright.engine.base import ExchangeEngine
 from tablewright.engine.choose import Choice
-from tablewright.errors import CommitConflict, CommitUnknown
+from tablewright.errors import CommitConflict, CommitUnknown, StorageError
 from tablewright.format.transaction import Transaction
 from tablewright.operations.leftovers import Leftovers, removed_on_failure
 from tablewright.operations.merge_insert.clauses import Clauses
@@ -153,7 +153,11 @@ class MergeJob:
             base = self._with_columns(merged, past_others=past_others)
             transaction, recheck = replace(transaction, read_version=base.version), replace(recheck, base=base)
         looks = self.recheck(base, recheck)
-        return commit(self._world, transaction, base=base, affected=merged.affected, recheck=looks)
+        try:
+            return commit(self._world, transaction, base=base, affected=merged.affected, recheck=looks)
+        except StorageError as error:
+            error.nothing_written = error.nothing_written and not len(merged.added)  # the columns are there
+            raise
 
     def recheck(self, base: Snapshot, recheck: Recheck) -> Recheck | Both:
         """What is asked before the merge is put on a newer version than ``base``."""

@@ -36,7 +36,7 @@ def validate(snapshot: Snapshot, map: Map) -> None:
 
 
 def problems_of(snapshot: Snapshot, fragment: Fragment) -> list[str]:
-    """All that is wrong with one fragment."""
+    """All that is wrong with one fragment. A store that fails says nothing about it, and is no problem of the table."""
     found = [*problems_of_fragment(fragment)]
     for check in (_file_problems, _deletion_problems, _lineage_problems):
         try:
@@ -45,8 +45,6 @@ def problems_of(snapshot: Snapshot, fragment: Fragment) -> list[str]:
             found.append(f"file missing: {error}")
         except CorruptTable as error:
             found += [f"{error.path}: {problem}" for problem in error.problems]
-        except StorageError as error:
-            found.append(str(error))
     return [f"fragment {fragment.id}: {problem}" for problem in found]
 
 
@@ -62,7 +60,7 @@ def _problems_of_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) ->
         yield f"{path} has {size} bytes, the manifest says {file.file_size_bytes}"
     try:
         reader = DataFileReader(store, path)
-    except ForkedProcess:  # says nothing about the file
+    except (ForkedProcess, StorageError):  # says nothing about the file
         raise
     except TablewrightError as error:
         yield f"{path} can't be opened: {error}"

@@ -40,6 +40,7 @@ __all__ = [
 _CACHE_BYTES_MAX = 256 * 1024 * 1024
 _ENTRY_OVERHEAD_BYTES = 500
 _FILE_BYTES_MAX = 2**63 - 1
+_MANIFEST_BYTES_MAX = 3 * 2**31  # manifest, indices and transaction, each a protobuf message of at most 2 GiB
 _UNCOUNTED_ROWS_MAX = 1 << 26  # deleted rows of a fragment that says neither how many rows it has nor how many are gone
 
 _vectors = ByteCache[DeletionVector](_CACHE_BYTES_MAX)
@@ -53,6 +54,8 @@ def read_manifest(store: Store, entry: VersionEntry) -> ManifestFile:
     reader that knows more.
     """
     where = join_uri(store.location.uri, entry.path)
+    if entry.size > _MANIFEST_BYTES_MAX:
+        raise CorruptTable(where, (f"it has {entry.size} bytes, and a manifest at most {_MANIFEST_BYTES_MAX}",))
     return decode_manifest_file(store.get(entry.path), where, partial(_read_sequence, store))
 
 

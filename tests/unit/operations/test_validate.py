@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablewright as tw
-from tablewright.errors import CorruptTable
+from tablewright.errors import AccessDenied, CorruptTable
 
 
 @pytest.fixture(params=[False, True], ids=["addresses", "stable"])
@@ -62,3 +62,14 @@ def test_all_problems_come_at_once(table: Path) -> None:
         (table / "data" / fragment.data_files()[0].path).unlink()
     found = problems(table)
     assert all(f"fragment {fragment.fragment_id}:" in found for fragment in tw.dataset(table).get_fragments())
+
+
+def test_a_store_that_fails_says_nothing_about_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    ds = tw.write_dataset({"id": [1]}, "memory://validate-denied")
+
+    def denied(*arguments: object) -> None:
+        raise AccessDenied("No permission")
+
+    monkeypatch.setattr("tablewright.operations.validate.DataFileReader", denied)
+    with pytest.raises(AccessDenied):
+        ds.validate()

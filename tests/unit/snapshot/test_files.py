@@ -11,7 +11,7 @@ import pytest
 from tablewright.errors import CorruptTable, StorageError
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DeletionFileType, Fragment
-from tablewright.format.naming import HINT_PATH, deletion_path, transaction_file_path
+from tablewright.format.naming import HINT_PATH, deletion_path, manifest_path, transaction_file_path
 from tablewright.format.transaction import Append, Transaction
 from tablewright.snapshot import (
     files,
@@ -173,3 +173,13 @@ def test_garbage_and_failures() -> None:
         read_deletion_vector(store, deleted)
     with pytest.raises(StorageError):
         read_deletion_vector(FaultyStore(store, on_call(FailBefore())), deleted)
+
+
+def test_a_manifest_of_many_gigabytes_is_not_read(tmp_path: Path) -> None:
+    """A sparse file costs nothing on disk; reading it would take all memory."""
+    path = tmp_path / "t" / manifest_path(1)
+    path.parent.mkdir(parents=True)
+    with path.open("wb") as file:
+        file.truncate(64 * 2**30)
+    with pytest.raises(CorruptTable, match="68719476736 bytes, and a manifest at most"):
+        latest(open_store(tmp_path / "t"))

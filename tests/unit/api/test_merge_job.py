@@ -1,0 +1,26 @@
+"""What a merge says about a commit that failed. (What merges do is in tests/unit/operations/merge_insert.)"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import pytest
+
+import tablewright as tw
+from tablewright.errors import StorageError
+
+
+@pytest.mark.parametrize("adds", [False, True])
+def test_columns_that_were_committed_first_are_something_written(monkeypatch: pytest.MonkeyPatch, adds: bool) -> None:
+    def full(*arguments: Any, **options: Any) -> NoReturn:
+        error = StorageError("No space left on device")
+        error.nothing_written = True
+        raise error
+
+    ds = tw.write_dataset({"id": [1]}, f"memory://merge-job-{adds}")
+    monkeypatch.setattr("tablewright.api.merge_job.commit", full)
+    merge = ds.merge_insert("id", schema_evolution=True).when_not_matched_insert_all()
+    with pytest.raises(StorageError, match="No space") as caught:
+        merge.execute({"id": [2], "n": [0]} if adds else {"id": [2]})
+    assert caught.value.nothing_written is not adds
+    assert tw.dataset(ds.uri).version == (2 if adds else 1)
