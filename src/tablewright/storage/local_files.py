@@ -205,7 +205,8 @@ def remove_tree(root: str, prefix: str, keep: Collection[str] = (), last: str | 
 
     No link is followed: links themselves are removed, what they point to stays, also if a directory becomes a link
     meanwhile (CWE-59). ``root`` itself and its parents may be links. ``keep`` lists directories, relative to
-    ``root``, that stay with all they hold; the entry ``last`` of ``prefix`` goes after all others.
+    ``root``, that stay with all they hold. An entry called ``last`` goes after the others of its directory, on every
+    level; names go in descending order.
     """
     try:
         descriptor = os.open(root, _DIRECTORY)
@@ -249,9 +250,10 @@ def _remove(name: str, parent: int, path: str, keep: frozenset[str], last: str |
 
 def _remove_inside(directory: int, path: str, keep: frozenset[str], last: str | None = None) -> int:
     with os.scandir(directory) as entries:
-        names = sorted((entry.name for entry in entries), key=lambda name: name == last)
+        names = sorted((entry.name for entry in entries), reverse=True)
+    names.sort(key=lambda name: name == last)
     inside = ((name, f"{path}/{name}" if path else name) for name in names)
-    return sum(_remove(name, directory, inner, keep) for name, inner in inside if inner not in keep)
+    return sum(_remove(name, directory, inner, keep, last) for name, inner in inside if inner not in keep)
 
 
 def _open_real_directory(name: str, parent: int) -> int | None:

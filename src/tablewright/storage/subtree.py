@@ -127,16 +127,17 @@ def local_file_names(store: Store, directory: str) -> Sequence[str] | None:
 def delete_tree(store: Store, prefix: str, keep: Collection[str] = (), last: str | None = None) -> int:
     """Delete every object below ``prefix`` except those below ``keep`` (directories). How many objects.
 
-    What is in the directory ``last`` of ``prefix`` goes after all else. On a file system directories and links go too,
-    and no link is followed.
+    What is in directories called ``last`` goes after all else, names in descending order: so the newest V2 manifest of
+    a table goes last, and a drop that was interrupted never shows an older version. On a file system directories and
+    links go too, and no link is followed.
     """
     remove = getattr(store, "delete_tree", None)
     if remove is not None:
         return int(remove(prefix, keep, last))
     kept = tuple(f"{directory.rstrip('/')}/" for directory in keep)
-    late = "/".join(part for part in (prefix.strip("/"), last) if part) + "/"
-    paths = [info.path for info in store.list(prefix) if not info.path.startswith(kept)]
-    for path in sorted(paths, key=lambda path: last is not None and path.startswith(late)):
+    paths = sorted((info.path for info in store.list(prefix) if not info.path.startswith(kept)), reverse=True)
+    paths.sort(key=lambda path: last is not None and f"/{last}/" in f"/{path}")
+    for path in paths:
         store.delete(path)
     delete_empty_directories(store, prefix)
     return len(paths)

@@ -6,14 +6,17 @@ import os
 import shutil
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import tablewright as tw
-from tablewright.errors import CorruptTable, StorageError
+from tablewright.errors import CorruptTable, StorageError, TablewrightError
 from tablewright.format.naming import manifest_path
+from tablewright.storage import MemoryStore
 
 ROWS = pa.table({"a": [1, 2, 3]})
 DIRECTORIES = ["", "_versions", "data", "_transactions", "_deletions", "_refs", "_refs/tags", "tree", "tree/b"]
@@ -203,3 +206,40 @@ def test_drop_removes_manifests_last(table: Path, monkeypatch: pytest.MonkeyPatc
     assert len([name for name in os.listdir(table / "_versions") if name.endswith(".manifest")]) == 2
     tw.LanceDataset.drop(table)
     assert not table.exists()
+
+
+@pytest.mark.parametrize("where", ["disk", "memory"])
+def test_an_interrupted_drop_never_shows_an_older_version(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Data files go before manifests, and of manifests the newest goes last, on branches too."""
+    target: Any = os if where == "disk" else MemoryStore
+    name = "unlink" if where == "disk" else "delete"
+    delete = getattr(target, name)
+    cut, reached = 0, True
+    while reached:
+        uri = f"memory://half-dropped-{cut}" if where == "memory" else str(tmp_path / f"t{cut}")
+        ds = tw.write_dataset({"id": [1]}, uri)
+        ds.delete("true")
+        ds.insert({"id": [2]})
+        ds.create_branch("work").insert({"id": [3]})
+        left, reached = cut, False
+
+        def interrupted(*arguments: Any, **options: Any) -> None:
+            nonlocal left, reached
+            reached = not left
+            if reached:
+                raise StorageError("interrupted")
+            left -= 1
+            delete(*arguments, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(target, name, interrupted)
+            with suppress(StorageError):
+                tw.LanceDataset.drop(uri)
+        for branch, rows in ((None, [2]), ("work", [2, 3])):
+            with suppress(TablewrightError):
+                opened = tw.dataset(uri) if branch is None else tw.dataset(uri).checkout_version((branch, None))
+                assert opened.to_table()["id"].to_pylist() == rows, f"{branch} after {cut} files"
+        cut += 1
+    assert cut > 10
