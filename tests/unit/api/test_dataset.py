@@ -69,7 +69,8 @@ class TestPyarrowsVerbs:
         assert scan.to_table()["id"].to_pylist() == [3, 2]
         assert pads.Scanner.from_dataset(ds).count_rows() == 4
         pads.write_dataset(ds, tmp_path / "x", format="parquet")
-        assert pads.dataset(tmp_path / "x").to_table()["id"].to_pylist() == [3, 1, 2, 9]
+        written = pads.dataset(tmp_path / "x").to_table()["id"].to_pylist()
+        assert sorted(written) == [1, 2, 3, 9]  # pyarrow's writer keeps no order
 
     def test_it_reads_a_large_table_in_parts(self, tmp_path: Path) -> None:
         rows = pa.table({"id": range(300_000), "kind": pa.array(["a", "b"] * 150_000).dictionary_encode()})
