@@ -153,7 +153,7 @@ def _replay(table: Table, lines: list[dict[str, Any]]) -> Operation | None:
 def _repeat(table: Table, uri: str, operation: Operation, chance: random.Random) -> None:
     """Run again what takes several steps by design: it has to get through, whatever the first run has done.
 
-    A table that is half dropped may be unreadable, or read as an older version, until it is dropped again. The place
+    A table that is half dropped may be unreadable, or lack tags and branches, until it is dropped again. The place
     of a branch that was not quite created or deleted is taken until the same is done again, or undone.
     """
     verb, name = operation["verb"], operation.get("name", "")
