@@ -146,6 +146,33 @@ def test_an_append_of_files_is_a_conflict(tmp_path: Path, name: str) -> None:
     assert tw.dataset(uri).count_rows() == 1
 
 
+@pytest.mark.parametrize("more", [{}, {"name": "y"}, {"nullable": True}])
+@pytest.mark.parametrize("path", ["x", "s.a"])
+def test_a_cast_to_the_type_that_a_column_had_past_a_cast(tmp_path: Path, path: str, more: dict[str, Any]) -> None:
+    """It was nothing but metadata for the version that was read; on the newest one values have to be written."""
+    ds = tw.write_dataset(_rows(1), str(tmp_path / "t"))
+    stale = tw.dataset(ds.uri)
+    ds.alter_columns({"path": path, "data_type": pa.int64()})
+    stale.alter_columns({"path": path, "data_type": pa.int32(), **more})
+    renamed = path.removesuffix(path.split(".")[-1]) + more.get("name", path.split(".")[-1])
+    for seen in (stale, tw.dataset(ds.uri), lance.dataset(ds.uri)):
+        column = seen.to_table(columns={"found": renamed})["found"]
+        assert (column.type, column.to_pylist()) == (pa.int32(), [7])
+
+
+def test_a_cast_that_others_made_does_not_hide_that_nulls_came(tmp_path: Path) -> None:
+    """Then all that is left is a column that may hold no nulls any more, and somebody has to look."""
+    strict = pa.schema([pa.field("id", pa.int64()), pa.field("x", pa.int32(), nullable=False)])
+    ds = tw.write_dataset(pa.table({"id": [1], "x": [7]}, schema=strict), str(tmp_path / "t"))
+    stale = tw.dataset(ds.uri)
+    ds.alter_columns({"path": "x", "data_type": pa.int64(), "nullable": True})
+    ds.insert({"id": [2], "x": [None]})
+    with pytest.raises(CommitConflict, match="would be made non-nullable unseen"):
+        stale.alter_columns({"path": "x", "data_type": pa.int64(), "nullable": False})
+    assert tw.dataset(ds.uri).schema.field("x").nullable
+    assert lance.dataset(ds.uri).to_table()["x"].to_pylist() == [7, None]
+
+
 def test_an_index_on_a_column_that_was_cast_is_a_conflict(tmp_path: Path) -> None:
     uri, copy = str(tmp_path / "t"), str(tmp_path / "copy")
     ds = tw.write_dataset(_rows(1, 5), uri)

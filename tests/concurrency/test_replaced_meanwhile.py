@@ -133,7 +133,7 @@ def test_a_table_dropped_at_every_call(name: str, versions: int) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("stage")
 @pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("name", [name for name in CHANGES if name != "overwrite"])
+@pytest.mark.parametrize("name", CHANGES)
 def test_a_branch_deleted_at_every_call(name: str, again: bool) -> None:
     """`again`: another branch of the same name is created from another version at once."""
     at, lost = 0, 0
@@ -210,6 +210,29 @@ def test_an_insert_into_a_table_dropped_and_created_again_on_disk(tmp_path: Any)
     with pytest.raises(VersionNotFound, match="was dropped or replaced since it was opened"):
         stale.insert(pa.table({"id": [2]}))
     assert tw.dataset(uri).to_table()["id"].to_pylist() == [7]
+
+
+def test_an_overwrite_of_a_deleted_branch_on_disk(tmp_path: Any) -> None:
+    ds = tw.write_dataset(pa.table({"id": [1]}), str(tmp_path / "t"))
+    branch = ds.create_branch("work")
+    ds.branches.delete("work")
+    with pytest.raises((TableNotFound, VersionNotFound)):
+        tw.write_dataset(pa.table({"id": [2]}), branch, mode="overwrite")
+    assert not ds.branches.list()
+    assert ds.create_branch("work").to_table()["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("change", [lambda ds: ds.restore(), lambda ds: ds.create_branch("late")])
+def test_a_version_number_of_a_table_created_again_is_another_version(tmp_path: Any, change: Change) -> None:
+    """Restored, it would take rows from the new table; a branch of it would name data files that are gone."""
+    uri = str(tmp_path / "t")
+    stale = tw.write_dataset(pa.table({"id": [1]}), uri)
+    tw.LanceDataset.drop(uri)
+    for number in (7, 8):
+        tw.write_dataset(pa.table({"id": [number]}), uri, mode="append")
+    with pytest.raises(VersionNotFound, match="was dropped or replaced since it was opened"):
+        change(stale)
+    assert tw.dataset(uri).to_table()["id"].to_pylist() == [7, 8] and not tw.dataset(uri).branches.list()
 
 
 @pytest.mark.usefixtures("stage")

@@ -15,7 +15,7 @@ from tablewright.checks import check_text, listed, whole_number
 from tablewright.engine.detect import is_spark_frame
 from tablewright.errors import InvalidRequest, TablewrightError, WrongType
 from tablewright.operations.columns import add as requests
-from tablewright.operations.columns.alter import Alter, Alteration, alter_schema
+from tablewright.operations.columns.alter import Alter, Alteration
 from tablewright.operations.columns.join import Join, Lookup
 from tablewright.operations.columns.project import (
     ProjectPlan,
@@ -71,14 +71,17 @@ def request_of(
 
 
 def alter_columns(dataset: LanceDataset, alterations: tuple[Any, ...]) -> None:
-    """Rename, cast, or change whether a column may be null. Casts write column files; the rest is metadata."""
+    """Rename, cast, or change whether a column may be null. Casts write column files; the rest is metadata.
+
+    Whether there is something to cast is decided on the version that is committed to: a column that had the type
+    already may have been cast by another writer meanwhile.
+    """
     asked = tuple(map(_alteration, alterations))
-    with as_column_errors():
-        casts = alter_schema(dataset._snapshot.manifest, asked).casts
-    if casts:
-        PreparedColumns(dataset, Alter(asked), FromTasks("Casting columns")).execute()
-    else:
-        _project(dataset, lambda snapshot: plan_alter(snapshot, asked))
+    base = _project(dataset, lambda snapshot: plan_alter(snapshot, asked))
+    if base is not None:
+        casting = dataset._at(base)
+        PreparedColumns(casting, Alter(asked), FromTasks("Casting columns")).execute()
+        dataset._snapshot = casting._snapshot
 
 
 def drop_columns(dataset: LanceDataset, columns: Any) -> None:
@@ -104,17 +107,23 @@ def joined(data: Any, left_on: str, right_on: str | None, schema: pa.Schema | No
     return Lookup(pa.Table.from_batches(incoming.batches, incoming.schema), key)
 
 
-def _project(dataset: LanceDataset, plan: Callable[[Snapshot], ProjectPlan]) -> None:
-    """Commit a change of the schema alone; after a conflict it is decided again on the newest version."""
+def _project(dataset: LanceDataset, plan: Callable[[Snapshot], ProjectPlan | None]) -> Snapshot | None:
+    """Commit a change of the schema alone; after a conflict it is decided again on the newest version.
+
+    Returns the version on which the change takes new values as well, if there is one: then nothing is committed.
+    """
     world, opened = dataset._world, dataset._snapshot
 
-    def attempt(number: int) -> Snapshot:
+    def attempt(number: int) -> Snapshot | None:
         base = opened if number == 0 else open_newest(opened)
         decided = plan(base)
+        if decided is None:
+            return base
         check_no_nulls(decided, base)
-        return commit(world, finish_project(decided, world.ids.uuid()), base=base).snapshot
+        dataset._snapshot = commit(world, finish_project(decided, world.ids.uuid()), base=base).snapshot
+        return None
 
-    dataset._snapshot = with_retries(world, attempt)
+    return with_retries(world, attempt)
 
 
 _ALTERATION_KEYS = ("path", "name", "nullable", "data_type")

@@ -46,6 +46,7 @@ from tablewright.snapshot.files import read_manifest, read_transaction
 from tablewright.snapshot.locate import find_version, latest_version, list_versions
 from tablewright.snapshot.refs import main_world
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.snapshot.standing import open_newest
 from tablewright.storage import delete_tree, open_store
 from tablewright.world import World
 
@@ -248,7 +249,7 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
 
     def restore(self) -> None:
         """Make this version the newest again, as a new version."""
-        latest = open_snapshot(self._world)
+        latest = open_newest(self._snapshot)  # its number may belong to a version of another table by now
         self._snapshot = commits.commit_to(self._at(latest), Restore(version=self.version))
 
     def create_branch(

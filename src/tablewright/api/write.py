@@ -229,7 +229,7 @@ class _Write:
         self.committed = False
 
     def run(self, base: Snapshot | None, incoming: pa.Schema, run: Runner) -> Snapshot:
-        snapshot = base if base is not None and self.settings.mode == "append" else self._latest()
+        snapshot = self._planned_on(base)
         self.plan = plan_write(snapshot, self.world.store.location.uri, incoming, self.settings)
         if snapshot is not None:
             tell_only_at_creation(self.settings, snapshot)
@@ -242,6 +242,15 @@ class _Write:
             if not self.committed:  # a lock that fails when it is left fails after the commit
                 discard_fragments(self.world, self.fragments)
             raise
+
+    def _planned_on(self, given: Snapshot | None) -> Snapshot | None:
+        """The version that was given for an append, else the latest one; ``None`` where the write creates the table.
+
+        A branch is not created by a write: one that was deleted meanwhile has no name that leads to the new rows.
+        """
+        if given is None or (given.branch is None and self.settings.mode != "append"):
+            return self._latest()
+        return given if self.settings.mode == "append" else open_newest(given)
 
     def _latest(self) -> Snapshot | None:
         try:

@@ -47,6 +47,7 @@ from tablewright.snapshot.locate import VersionEntry, find_version, latest_versi
 from tablewright.snapshot.ref_files import Branch, encode_branch
 from tablewright.snapshot.refs import branch_world, list_branches, list_tags, main_world, read_branch, read_tag
 from tablewright.snapshot.snapshot import Snapshot, missing_version, open_snapshot
+from tablewright.snapshot.standing import Standing, replaced, standing
 from tablewright.storage.base import Store
 from tablewright.storage.subtree import delete_tree
 from tablewright.world import World
@@ -130,6 +131,8 @@ def create_branch(source: Snapshot, name: str) -> Snapshot:
         raise _exists(name)
     if find_version(source.world.store, source.version) is None:
         raise missing_version(source.world, source.version)
+    if standing(source.world, source) is Standing.REPLACED:
+        raise replaced(source)
     _check_free(branch_world(main, name).store, source, name)
     identifier = () if source.branch is None else read_branch(main.store, source.branch).identifier
     branch = Branch(

@@ -25,7 +25,7 @@ from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage.base import ObjectNotFound, exists
 from tablewright.world import World
 
-__all__ = ["Standing", "open_newest", "standing"]
+__all__ = ["Standing", "open_newest", "replaced", "standing"]
 
 
 class Standing(Enum):
@@ -64,9 +64,14 @@ def open_newest(known: Snapshot) -> Snapshot:
     found = standing(world, known)  # after the newest version was read: then both are versions of one table
     if found is Standing.SAME or (found is Standing.GONE and _own_files(known) & _own_files(newest)):
         return newest
+    raise replaced(known)
+
+
+def replaced(known: Snapshot) -> VersionNotFound:
+    """The error of an operation that had read ``known``, where that is no version of the table any more."""
     what = "The table" if known.branch is None else f"Branch {known.branch}"
     hint = f"{what} was dropped or replaced since it was opened; nothing of this operation is there. Open it again."
-    raise VersionNotFound(world.store.location.uri, f"Version {known.version}", hint)
+    return VersionNotFound(known.location.uri, f"Version {known.version}", hint)
 
 
 def _own_files(snapshot: Snapshot) -> set[str]:

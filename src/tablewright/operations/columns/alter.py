@@ -63,6 +63,11 @@ class Alter:
         with as_column_errors():
             table = snapshot.schema
             altered = alter_schema(snapshot.manifest, self.alterations)
+            if altered.made_strict:
+                raise InvalidColumns(
+                    "Invalid user input: nothing is left to cast, and a column that may hold nulls would be made "
+                    "non-nullable unseen. Run alter_columns again."
+                )
             written = altered.after.project_ids(id for _, new in altered.casts for id in altered.after.descendants(new))
             sources = {new: table.by_id(old).name for old, new in altered.casts}
             names = tuple(sources[field.id] for field in written.top_level)

@@ -57,11 +57,13 @@ def plan_drop(snapshot: Snapshot, paths: Sequence[str]) -> ProjectPlan:
     return ProjectPlan(version=snapshot.version, after=Schema(fields=kept, metadata=table.metadata))
 
 
-def plan_alter(snapshot: Snapshot, alterations: Sequence[Alteration]) -> ProjectPlan:
-    """Decide new names and nullabilities."""
+def plan_alter(snapshot: Snapshot, alterations: Sequence[Alteration]) -> ProjectPlan | None:
+    """Decide new names and nullabilities; ``None`` where a column has to be cast, which the schema alone can't do."""
     check_writable(snapshot.manifest.writer_flags, snapshot.location.uri)
     with as_column_errors():
         altered = alter_schema(snapshot.manifest, alterations)
+        if altered.casts:
+            return None
         for field_id in altered.made_strict:
             above = [snapshot.schema.by_id(id) for id in snapshot.schema.ancestors(field_id)]
             if any(node.logical_type != STRUCT for node in above):
