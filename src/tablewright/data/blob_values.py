@@ -11,6 +11,8 @@ Bytes of v2 are fetched per batch, by ranges:
 3. Each row takes its part.
 
 Files of version 2.0 describe a null as position 1, size 0, which no value has (an empty one is at 0).
+
+Format: ``docs/format/blobs.md#blob-v2``.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Rows come in the form for rows (``format/blobs.py``). By the thresholds of their
 ``dedicated`` get an object of their own, values up to ``inline`` stay in the data file, where the codec puts them, and
 the others are packed into objects. External blobs stay what they are. Objects are numbered from 1 on, over all blob
 columns of a file. An open pack is written when the next value does not fit, and before the data file is closed.
+
+Format: ``docs/format/blobs.md#thresholds``.
 """
 
 from __future__ import annotations

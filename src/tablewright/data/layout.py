@@ -1,4 +1,4 @@
-"""Where the fields of a table are inside a data file (fact sheet §2.4, §2.8).
+"""Where the fields of a table are inside a data file.
 
 ``DataFile.fields`` names the table's field ids, ``column_indices`` the physical column of each. The file itself knows
 only names, those of the time when it was written. So names are found by position:
@@ -11,6 +11,8 @@ only names, those of the time when it was written. So names are found by positio
    the column itself, and its values are made from that (:mod:`.blob_values`).
 
 A table field without a node in any file of a fragment reads as null there.
+
+Format: ``docs/format/data-files.md#columns-of-a-file``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Columns that no file holds: they follow from where a row is and from the fragment's sequences (fact sheet §5).
+"""Columns that no file holds: they follow from where a row is and from the fragment's sequences.
 
 ==============================  ==========================================================================
 ``_rowaddr``                    fragment id << 32 | physical offset
@@ -9,6 +9,8 @@
 ==============================  ==========================================================================
 
 All are made for a whole array of offsets at once. Where deleted rows are shown, they have no id, address or position.
+
+Format: ``docs/format/row-ids.md#system-columns``.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ fetched before the first read of their column; what lies between them, such as t
 
 Readers of one file share one view for as long as any of them lives. Data files never change and their names are
 random, so a view can't be stale.
+
+Format: ``docs/format/blobs.md#reading-and-writing-with-the-codec``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batches become data files and the facts about them: one fragment per file (fact sheet §2.3, §2.4, §2.8).
+"""Batches become data files and the facts about them: one fragment per file.
 
 1. Every batch is brought into the table's shape (:mod:`.conform`).
 2. It goes into the open file. A batch is cut where the file reaches ``max_rows_per_file``. ``max_bytes_per_file`` is a
@@ -8,6 +8,8 @@
 
 File names are minted by ``world.ids``, nobody else uses them. If anything fails, all files of this call are removed.
 Memory: one batch and what the codec holds.
+
+Format: ``docs/format/data-files.md#data-file-entries``.
 """
 
 from __future__ import annotations

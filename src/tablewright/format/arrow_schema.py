@@ -1,4 +1,4 @@
-"""An Arrow schema becomes schema nodes with ids, and nodes become Arrow fields (fact sheet §2.7, §2.8).
+"""An Arrow schema becomes schema nodes with ids, and nodes become Arrow fields.
 
 *From Arrow.* Depth first, parent before child, every node takes the next id: struct and members, list and item, map,
 its ``entries``, key and value. A fixed-size list of fixed-size values is one node. Extension types turn into metadata;
@@ -7,6 +7,8 @@ dotted name of the column.
 
 *To Arrow.* Leaves parse their name, nested nodes put their children together. The result equals what Lance shows:
 dictionaries unordered, items of fixed-size lists called ``item`` and nullable, ``json`` as Arrow's JSON.
+
+Format: ``docs/format/schema.md#field-ids``, ``docs/format/schema.md#logical-types``.
 """
 
 from __future__ import annotations

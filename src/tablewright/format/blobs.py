@@ -19,6 +19,8 @@ rows           ``large_binary``                               what the codec wri
 =============  =============================================  ============================================
 
 The ids of nodes that only a form has are made from the blob's own id and their names, and lie above all ids of tables.
+
+Format: ``docs/format/blobs.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which rows of a fragment are deleted: a set of physical offsets and its two encodings (fact sheet §4).
+"""Which rows of a fragment are deleted: a set of physical offsets and its two encodings.
 
 The set is a Roaring bitmap, so unions and ranks are cheap at any size. Offsets from ``2**32`` on, which Lance does not
 know but other formats do, lie in a second bitmap that is hardly ever there. On Lance's disk the set is
@@ -8,6 +8,8 @@ know but other formats do, lie in a second bitmap that is hardly ever there. On 
 - a **bitmap** from about 5000 rows on: bare portable Roaring bytes without run containers.
 
 Decoding accepts what Lance accepts: any order, any Arrow compression, run containers.
+
+Format: ``docs/format/table.md#deletion-files``, ``docs/format/deletion-vectors.md``.
 """
 
 from __future__ import annotations

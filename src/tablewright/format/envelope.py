@@ -1,4 +1,4 @@
-"""The manifest file: length-prefixed sections and a footer around the messages (fact sheet §2.1).
+"""The manifest file: length-prefixed sections and a footer around the messages.
 
 ::
 
@@ -9,6 +9,8 @@
 
 All numbers are little-endian. Sections are found by the positions in the manifest, so any order can be read. The
 manifest ends exactly where the footer begins.
+
+Format: ``docs/format/table.md#manifest-file``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""One node of a table's schema, as a value and as a protobuf message (fact sheet §2.6).
+"""One node of a table's schema, as a value and as a protobuf message.
 
 A schema is a forest: every column is a tree of nodes, and the manifest lists all nodes depth first, parents before
 children. A node knows its id and its parent's; the helpers here turn the flat list into lookups by parent. Five facts
 of the message repeat what the metadata says (extension name, primary and clustering key). :meth:`Field.with_metadata`
 derives them, so they are never set by hand; a decoded field keeps them as they were written.
+
+Format: ``docs/format/schema.md#nodes``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which nodes of a schema are columns of a data file, and what a file version can't hold (fact sheet §2.8).
+"""Which nodes of a schema are columns of a data file, and what a file version can't hold.
 
 A data file lists one field id per physical column. In version 2.0 every node is a column. From 2.1 on only the leaves
 are: a struct or list lives in the columns of what is below it. A packed struct and a blob of the second kind are one
@@ -18,6 +18,8 @@ packed struct                          fixed-width members (text and binary from
 fixed_size_binary(0)                   readable in 2.2 only
 blob column                            from 2.2 on Lance rewrites it into another layout, which we do not write
 =====================================  ====================================================================
+
+Format: ``docs/format/data-files.md#columns-of-a-file``, ``docs/format/data-files.md#limits-of-file-versions``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Index metadata: which index covers which fragments, as frozen values and as the index section (fact sheet §2.10).
+"""Index metadata: which index covers which fragments, as frozen values and as the index section.
 
 Several entries may share a name: they are the segments of one index. ``fragment_bitmap`` names the fragments that an
 entry was built on; some may be gone by now, so the effective coverage is its intersection with the live ones. An entry
 without a bitmap is ignored by queries.
+
+Format: ``docs/format/indices.md#index-metadata``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arrow types and the strings that name them in a manifest (fact sheet §2.7).
+"""Arrow types and the strings that name them in a manifest.
 
 A schema node stores its type as a string. A *leaf* string says everything: ``decimal:128:10:2``, and also
 ``fixed_size_list:float:128``, because a fixed-size list of fixed-size values is one column. A *nested* string
@@ -12,6 +12,8 @@ A schema node stores its type as a string. A *leaf* string says everything: ``de
 
 Deliberate differences from Lance: a timestamp whose zone is ``-`` is refused, because its name reads back without a
 zone.
+
+Format: ``docs/format/schema.md#logical-types``.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ def fixed_list_of_structs(logical_type: str) -> int | None:
 
 
 def default_encoding(logical_type: str) -> int:
-    """What Lance writes in ``Field.encoding`` for this type. Files of the second generation ignore it (§2.6)."""
+    """What Lance writes in ``Field.encoding`` for this type. Readers of files from 2.0 on ignore it."""
     if logical_type in ("null", STRUCT):
         return ENCODING_NONE
     if logical_type in _VARIABLE:

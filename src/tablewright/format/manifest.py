@@ -1,9 +1,11 @@
-"""The manifest: one immutable version of a table, and what must hold for it (fact sheet §2.2).
+"""The manifest: one immutable version of a table, and what must hold for it.
 
 A manifest names everything a version consists of: schema, fragments, indices, settings. High-water marks (highest
 fragment id, next row id) are stored because no id is ever given twice; flags are derived when it is written
 (``flags.py``). :func:`problems_of_manifest` runs before every write and after every read. It looks at all fragments
 through their columns, and decodes only those that are new.
+
+Format: ``docs/format/table.md#manifest-fields``.
 """
 
 from __future__ import annotations

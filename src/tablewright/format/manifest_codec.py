@@ -1,7 +1,9 @@
-"""The manifest message: protobuf bytes to a checked value and back (fact sheet §2.2).
+"""The manifest message: protobuf bytes to a checked value and back.
 
 Fragments pass through as bytes (``ManifestShell``), so a manifest of a hundred thousand fragments costs no message per
 fragment, and an untouched fragment keeps every byte.
+
+Format: ``docs/format/table.md#manifest-fields``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Every path we ever write or look for, relative to the table's root (fact sheet §1).
+"""Every path we ever write or look for, relative to the table's root.
 
 A version number becomes a manifest name in one of two ways: V1 is the plain number, V2 counts down from 2**64 - 1 in
 twenty digits, so that a lexicographic listing shows the newest first. A detached version (bit 63 set) has its own name
 and is never the latest.
+
+Format: ``docs/format/table.md#directory-layout``, ``docs/format/table.md#manifest-names``.
 """
 
 from __future__ import annotations

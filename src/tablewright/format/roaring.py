@@ -1,4 +1,4 @@
-"""Portable 32-bit Roaring bitmaps: checked bytes to a frozen set of numbers and back (fact sheet §4, §12.5).
+"""Portable 32-bit Roaring bitmaps: checked bytes to a frozen set of numbers and back.
 
 The library that reads them trusts its input: a container that claims fewer values than it holds makes it write beyond
 its memory. So every length, count and order is checked here first. The layout, all little-endian:
@@ -8,6 +8,8 @@ its memory. So every length, count and order is checked here first. The layout, 
 3. u32 offset per container (left out with cookie ``0x303B`` and fewer than 4 containers).
 4. The containers: runs (u16 count, then pairs of start and length - 1), else up to 4096 values as u16, else 8192 bytes
    of bits.
+
+Format: ``docs/format/table.md#roaring-bitmaps``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The stable row ids of one fragment: which id stands at which offset (fact sheet §5).
+"""The stable row ids of one fragment: which id stands at which offset.
 
 The ids are a sequence of segments (``segments.py``), one id per physical row, deleted rows included. No id comes twice
 in a sequence. Fragments just written hold one range; updates and compaction cut, join and pick:
@@ -11,6 +11,8 @@ in a sequence. Fragments just written hold one range; updates and compaction cut
 Bytes from a table may claim anything. :func:`decode_row_ids` raises :class:`CorruptTable` for broken segments,
 duplicates, and more ids than a fragment can have rows; with the fragment's row count it checks that too, before any
 array of that size is made.
+
+Format: ``docs/format/row-ids.md#sequences``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""In which version each row of a fragment was created, or last updated: runs of equal versions (fact sheet §5.1, §5.2).
+"""In which version each row of a fragment was created, or last updated: runs of equal versions.
 
 A run is as long as its span has numbers; the numbers themselves mean nothing. Scattered updates make a run of nearly
 every row, so runs are columns here (how many rows, which version), and both directions work on all of them at once:
@@ -10,6 +10,8 @@ every row, so runs are columns here (how many rows, which version), and both dir
   (Lance writes them after a compaction) are looked at one by one.
 
 What was decoded encodes to the same bytes again, spans included.
+
+Format: ``docs/format/row-ids.md#sequences``.
 """
 
 from __future__ import annotations

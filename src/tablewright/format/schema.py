@@ -1,4 +1,4 @@
-"""A table's schema: a flat tuple of nodes with ids, seen as a tree and as an Arrow schema (fact sheet §2.6-2.8).
+"""A table's schema: a flat tuple of nodes with ids, seen as a tree and as an Arrow schema.
 
 A column is known by its id for life; names may change. Data files list the ids of what they hold, so nearly all
 questions about a schema are questions about ids: which node is it, what lies below it, what is left when only some are
@@ -7,6 +7,8 @@ wanted. The tree is indexed once per value and kept beside it. The neighbours do
 - ``field.py``: one node and its message;  ``logical_types.py``: type names;  ``arrow_schema.py``: Arrow both ways
 - ``file_layout.py``: which nodes are columns of a data file, and what a file version can't hold
 - ``schema_match.py``: whether data fit the table, in Lance's words
+
+Format: ``docs/format/schema.md``.
 """
 
 from __future__ import annotations
@@ -274,7 +276,7 @@ def _problems_below(schema: Schema, node: Field) -> Iterable[str]:
 
 # ---------------------------------------------------------------------------------------------- files and new data
 def file_columns(schema: Schema, version: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """``fields`` and ``column_indices`` of a new data file with all of ``schema`` (§2.8); ``version`` "2.0" to "2.3".
+    """``fields`` and ``column_indices`` of a new data file with all of ``schema``; ``version`` "2.0" to "2.3".
 
     >>> schema = Schema.from_arrow(pa.schema({"at": pa.struct({"x": pa.float32()}), "id": pa.int64()}))
     >>> file_columns(schema, "2.0"), file_columns(schema, "2.2")

@@ -1,4 +1,4 @@
-"""Row ids in as few bytes as possible: which numbers form a segment, and in which of the five shapes (fact sheet §5.1).
+"""Row ids in as few bytes as possible: which numbers form a segment, and in which of the five shapes.
 
 Numbers come as *runs* (first and last of numbers that follow each other), so that a range costs the same whatever it
 spans. The size of every shape is known from a few figures per group of runs: its bounds, how many numbers it has and
@@ -13,6 +13,8 @@ where its holes begin and end. So all groups are weighed at once, byte for byte 
    with bitmap and sorted array.
 
 Lance weighs with 4 bytes per hole and 2 per value of an array, whatever these need; any of its choices can be read.
+
+Format: ``docs/format/row-ids.md#segments``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Segments as messages, checked on the way in (fact sheet §5.1).
+"""Segments as messages, checked on the way in.
 
 Every rule that a segment's arithmetic relies on is checked here: bounds in order, holes ascending and inside, a bitmap
 of the right length without bits behind its end, whole numbers in arrays, nothing beyond 64 bits.
+
+Format: ``docs/format/row-ids.md#segments``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs of unsigned 64-bit numbers in the five shapes that Lance stores (fact sheet §5.1).
+"""Runs of unsigned 64-bit numbers in the five shapes that Lance stores.
 
 A segment keeps its stored form (two bounds, or bytes) and answers questions by array arithmetic on it; values are made
 only on demand. So a range costs the same whatever it spans, equality is equality of bytes, and what was decoded encodes
@@ -6,6 +6,8 @@ to the same bytes again. All ``end`` bounds are exclusive. In a bitmap the least
 arrays are distances from the smallest in 16 or 32 bits, or plain 64 bits: the narrowest that fits.
 
 Which shape some numbers take is decided in ``segment_choice.py``.
+
+Format: ``docs/format/row-ids.md#segments``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The reader of BTREE indices: which rows hold these keys? (fact sheet §9.1)
+"""The reader of BTREE indices: which rows hold these keys?
 
 An index is a sorted column cut into pages of 4,096 rows (``page_data.lance``: ``values``, ``ids``; nulls first) and a
 small table with the bounds of each page (``page_lookup.lance``), which is read when the index is opened. A lookup
@@ -10,6 +10,8 @@ small table with the bounds of each page (``page_lookup.lance``), which is read 
 
 Memory is a few groups of pages, and the hits. What an id means, and whether its row is still there, is the business of
 ``btree_rows.py``.
+
+Format: ``docs/format/indices.md#btree-files``.
 """
 
 from __future__ import annotations

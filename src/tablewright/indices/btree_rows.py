@@ -5,8 +5,10 @@ stale. A row that moved or was deleted stays in the index: its old address lies 
 old place of a stable row id. So an entry counts if its row is alive in a covered fragment, and rows of all other
 fragments have to be found by a scan.
 
-After a compaction that deferred its work on indices (fact sheet §8.5) an index may hold addresses of fragments that are
-gone and yet name the new ones in its bitmap. The fragments that such a compaction wrote don't count as covered here.
+After a compaction that deferred its work on indices an index may hold addresses of fragments that are gone and yet name
+the new ones in its bitmap. The fragments that such a compaction wrote don't count as covered here.
+
+Format: ``docs/format/indices.md#coverage``, ``docs/format/indices.md#fragment-reuse``.
 """
 
 from __future__ import annotations

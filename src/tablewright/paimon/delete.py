@@ -1,4 +1,4 @@
-"""Delete: rows that match are hidden behind deletion vectors, and the next snapshot says so (fact sheet §1.6).
+"""Delete: rows that match are hidden behind deletion vectors, and the next snapshot says so.
 
 1. *match*: a task per data file finds the positions of its live rows that match.
 2. *plan*: what was deleted before and what goes now, united per data file; which index files that changes, and what
@@ -10,6 +10,8 @@
 A data file never changes, and its vector only grows; so what a task found stays true on newer snapshots, less what
 others have deleted meanwhile. Only files that came since then are searched after a lost race; if the columns changed,
 all are.
+
+Format: ``docs/format/paimon.md#which-deletion-vectors-apply``.
 """
 
 from __future__ import annotations

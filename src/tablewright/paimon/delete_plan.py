@@ -6,7 +6,9 @@
 2. :func:`finish_delete`: given the vectors that are carried on, every file to write, bytes and all, and the snapshot
    that makes them visible. The index manifest is the full list; the manifest lists name the same data files as before.
 
-Nothing here reads or writes (but that places may be found by listing the table, see :mod:`.places`). Fact sheet §1.6.
+Nothing here reads or writes (but that places may be found by listing the table, see :mod:`.places`).
+
+Format: ``docs/format/paimon.md#which-deletion-vectors-apply``.
 """
 
 from __future__ import annotations

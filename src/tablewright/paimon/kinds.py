@@ -8,7 +8,9 @@ A table is read file by file, without merging rows of several files. That is rig
   bucket lie on one level above 0.
 
 A file with delete rows, level-0 files under ``deletion-vectors.merge-on-read``, and columns of one row in several files
-(data evolution) need merging: they are refused. Fact sheet §3, §4.
+(data evolution) need merging: they are refused.
+
+Format: ``docs/format/paimon.md#tables-that-can-be-read-file-by-file``.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileVector:
-    """The rows that are deleted from a data file, and the place of the bin that says so (fact sheet §1.2)."""
+    """The rows that are deleted from a data file, and the place of the bin that says so."""
 
     vector: DeletionVector
     path: str

@@ -1,4 +1,4 @@
-"""Branches: tables in ``tree/{branch}/`` that begin as a version of another and share its files (fact sheet §1).
+"""Branches: tables in ``tree/{branch}/`` that begin as a version of another and share its files.
 
 Making one copies no data. Its first manifest has the number of the version it came from; every inherited file gets a
 ``base_id`` that names the source as a base path, and later commits count on from there. Steps:
@@ -11,6 +11,8 @@ If we die between the two, the next who creates the same branch from the same ve
 the branch removes it. Deleting goes the other way round: description first, then the files, until none is left. A
 commit looks for the description after it has published its version, so a late one takes it back and fails
 (:mod:`tablewright.transaction.commit`).
+
+Format: ``docs/format/table.md#tags-and-branches``.
 """
 
 from __future__ import annotations

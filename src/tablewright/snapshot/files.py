@@ -1,8 +1,10 @@
-"""The files of a version, read and written: manifest, transaction, deletion vectors, hint (fact sheet §1 to §4).
+"""The files of a version, read and written: manifest, transaction, deletion vectors, hint.
 
 Each function does one thing with one file. A manifest is fetched whole, in one request: its index and transaction
 sections lie at the front and are needed too. Deletion files never change and their names are random, so their contents
 are kept in a cache that all tables of the process share; stores that exist for tests or in memory only are not cached.
+
+Format: ``docs/format/table.md#directory-layout``, ``docs/format/table.md#deletion-files``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which versions exist, and which is the latest (fact sheet §1 and §3).
+"""Which versions exist, and which is the latest.
 
 A version is a manifest file in ``_versions/`` under its V2 or V1 name; nothing else says that it exists. Opening and
 committing list the directory:
@@ -9,6 +9,8 @@ committing list the directory:
 
 ``latest_version_hint.json`` is written for pylance and never read: above a version that a tag kept alive, others may
 have been cleaned up, so a hint that is too low and an absent next number prove nothing together.
+
+Format: ``docs/format/table.md#manifest-names``, ``docs/format/table.md#finding-the-latest-version``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The files behind tags and branches, as frozen values and as JSON (fact sheet §1).
+"""The files behind tags and branches, as frozen values and as JSON.
 
 Written as pylance writes them: two spaces of indent, these keys in this order. Older releases left some keys out, and
 newer ones may add some: what is missing reads as ``None`` or empty, what is unknown survives a change.
+
+Format: ``docs/format/table.md#tags-and-branches``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Tags and the descriptions of branches: small JSON files in ``_refs/`` of the table's root (fact sheet §1).
+"""Tags and the descriptions of branches: small JSON files in ``_refs/`` of the table's root.
 
 A tag is a name for one version on main or on a branch. A branch is a table of its own in ``tree/{branch}/``
 (:mod:`tablewright.snapshot.branch` makes them), and its description says where it began. Both are created by
 put-if-absent, so of two who choose the same name one hears of it. Keys that we don't know survive a change.
 
 All functions here take the world or store of the *main* table; :func:`main_world` leads there from a branch.
+
+Format: ``docs/format/table.md#tags-and-branches``.
 """
 
 from __future__ import annotations

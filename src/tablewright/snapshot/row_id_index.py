@@ -1,4 +1,4 @@
-"""The row-id index of a version: stable row id → row address, over all fragments, deletions applied (fact sheet §5.2).
+"""The row-id index of a version: stable row id → row address, over all fragments, deletions applied.
 
 It holds *pieces*: ids that follow each other in rows that follow each other, as first id, last id, fragment and offset.
 A fragment of contiguous ids is one piece whatever its size. Longer scattered sequences (range with bitmap, arrays) stay
@@ -13,6 +13,8 @@ in the shape they are stored in, and are asked as a whole.
 4. *Next version.* Pieces of fragments whose bytes did not change are kept; the others are read as in 1.
 
 An id of two live rows means that the table is damaged: :class:`~tablewright.errors.CorruptTable`.
+
+Format: ``docs/format/row-ids.md#sequences``.
 """
 
 from __future__ import annotations

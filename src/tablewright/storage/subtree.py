@@ -1,6 +1,6 @@
 """One store seen from another place of the same storage: branches below a table, the table above a branch.
 
-A branch lives in ``tree/{branch}/`` of its table and shares the table's files (spec §1), so code that holds one store
+A branch lives in ``tree/{branch}/`` of its table and shares the table's files, so code that holds one store
 often needs a neighbour. Neighbours are reached *through* the store at hand where possible, so a wrapper (a store that
 fails on purpose, say) sees those calls as well.
 """
@@ -96,9 +96,10 @@ class SubtreeStore:
 
 
 def base_location(location: Location, base_path: str) -> Location:
-    """Where a base path of a manifest (§2.2, field 18) lies: as stored, read with the table's storage options.
+    """Where a base path of a manifest lies: as stored, read with the table's storage options.
 
-    A relative path counts from the working directory of the process, which is how pylance reads it.
+    A relative path counts from the working directory of the process, which is how pylance reads it. Format:
+    ``docs/format/table.md#base-paths``.
     """
     return Location(parse_address(base_path).uri, location.storage_options)
 

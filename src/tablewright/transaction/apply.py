@@ -1,12 +1,13 @@
-"""State moves by a fold: manifest + transaction → the next manifest (fact sheet §3, §5.2, §7.3).
+"""The next manifest: a pure fold, manifest + transaction → manifest, with one function per kind of operation.
 
-One function per kind of operation. This is the only place that gives out fragment ids, row ids and version runs, and
-the only one that changes index coverage. It is pure: a restore gets the manifest it goes back to as an argument.
+Fragment ids, row ids, version runs and index coverage are assigned here only. Restore is given the old manifest.
 
 1. the operation's own function changes fragments, schema, indices, maps;
 2. new fragments get ids above the highest ever used, and row lineage on tables with stable row ids;
-3. data files that hold no live column any more leave the fragments that changed;
+3. data files without a live column leave the fragments that changed;
 4. version, time and the transaction's name are set. Feature flags are derived when the manifest is encoded.
+
+Format: ``docs/format/transactions.md#what-each-operation-does``, ``docs/format/row-ids.md#assignment``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commit loop: apply, try, learn, rebase, back off (fact sheet §3).
+"""The commit loop: apply, try, learn, rebase, back off.
 
 1. Find the newest version. Every version that came after the one we read is looked up in the conflict table, oldest
    first; each is looked at once.
@@ -15,6 +15,8 @@ behind, and the wait is measured in tries, not in what was waited before: a slow
 
 A version in between that carries our own uuid means that an earlier attempt of ours was committed after all: then
 we are done, and nothing is doubled.
+
+Format: ``docs/format/transactions.md#commit``.
 """
 
 from __future__ import annotations

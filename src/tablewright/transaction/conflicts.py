@@ -1,4 +1,4 @@
-"""The conflict table: ours × theirs → fine, rebase, retry or incompatible (fact sheet §6.1).
+"""The conflict table: ours × theirs → fine, rebase, retry or incompatible.
 
 *Ours* is being committed; *theirs* is already there. One matrix, written out below, is what the code runs,
 what the tests walk cell by cell, and what the docs print (:func:`as_markdown`). A cell is
@@ -25,6 +25,8 @@ the metadata that it has read.
 
 Switching stable row ids on (:mod:`.row_id_switch`) is a Merge to everybody who meets it. As ours it does not come here:
 it is made again on whatever the newest version is.
+
+Format: ``docs/format/conflicts.md``.
 """
 
 from __future__ import annotations

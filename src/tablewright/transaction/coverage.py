@@ -1,7 +1,9 @@
-"""Index coverage after a change: which fragments an index still answers for (fact sheet §7.3, §8.4).
+"""Index coverage after a change: which fragments an index still answers for.
 
 An index entry is changed in its fragment bitmap only; its files stay. Coverage may name fragments that
 are gone: what counts is its intersection with the live ones.
+
+Format: ``docs/format/indices.md#coverage-after-a-change``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Row lineage of new fragments: row ids, created-at and last-updated-at versions (fact sheet §5.2).
+"""Row lineage of new fragments: row ids, created-at and last-updated-at versions.
 
 Only tables with stable row ids have lineage. New rows take the next block of ids; moved rows bring theirs as a
 prefix, and keep the version they were created at.
+
+Format: ``docs/format/row-ids.md#assignment``.
 """
 
 from __future__ import annotations

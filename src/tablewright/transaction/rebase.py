@@ -1,4 +1,4 @@
-"""Our transaction moved past theirs: metadata work only (fact sheet §6.2, design §3).
+"""Our transaction moved past theirs: metadata work only.
 
 *Deletes and updates.* For every fragment of ours that is not what it was (:mod:`.drift`), whoever changed it:
 
@@ -18,6 +18,8 @@ have got its id, which is free again once no file holds it. :func:`replaced_colu
 again.
 
 *An index past rewritten columns*: fragments whose indexed column was rewritten meanwhile leave its coverage.
+
+Format: ``docs/format/conflicts.md#how-a-rebase-decides``.
 """
 
 from __future__ import annotations

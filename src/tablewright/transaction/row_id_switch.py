@@ -1,4 +1,4 @@
-"""Stable row ids switched on for a table that has none: a change of metadata alone (fact sheet §5).
+"""Stable row ids switched on for a table that has none: a change of metadata alone.
 
 Every row that exists takes its present *address* (fragment id << 32 | offset) as its row id, deleted ones too, and new
 ids begin above all addresses that were ever given: ``(highest fragment id + 1) << 32``. So
@@ -14,6 +14,8 @@ nobody kept track. (Version 1, which clients assume where nothing is stored, wou
 To other writers it is a *Merge* of all fragments with the schema as it was: they retry what names old rows by address,
 and appends pass. Among ourselves the transaction carries a mark, and needs no conflict rule: what it does follows from
 the newest version alone, so it is simply made again on that.
+
+Format: ``docs/format/row-ids.md#stable-row-ids``.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Side:
     def put_vector(
         self, name: str, data_file: str, file: str, bucket: int, offset: int, length: int, size: int
     ) -> None:
-        """Commit a vector that another program wrote (fact sheet §5)."""
+        """Commit a vector that another program wrote."""
         from pypaimon.index.deletion_vector_meta import DeletionVectorMeta
         from pypaimon.index.index_file_meta import IndexFileMeta
         from pypaimon.manifest.index_manifest_entry import IndexManifestEntry

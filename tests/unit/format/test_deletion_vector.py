@@ -24,7 +24,7 @@ ARRAY, BITMAP = DeletionFileType.ARROW_ARRAY, DeletionFileType.BITMAP
 LAST = 2**32 - 1
 SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 
-GOLDEN = {  # fact sheet §12.5
+GOLDEN = {  # bytes of pylance 14.0.2
     (1, 2): "3a30000001000000000001001000000001000200",
     (6,): "3a3000000100000000000000100000000600",
     (): "3a30000000000000",

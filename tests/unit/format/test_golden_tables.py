@@ -1,4 +1,4 @@
-"""The fact sheet's golden vectors §12.1, §12.2 and §12.6: bytes of pylance 14.0.2 decode and re-encode unchanged."""
+"""Golden vectors: manifests, fragments and index details as bytes of pylance 14.0.2 decode and re-encode unchanged."""
 
 from __future__ import annotations
 

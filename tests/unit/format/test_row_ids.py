@@ -29,7 +29,7 @@ from tablewright.format.segments import (
 
 TOP = 2**64 - 1
 
-GOLDEN = {  # fact sheet §12.3
+GOLDEN = {  # bytes of pylance 14.0.2
     (5,): "0a060a0408051006",
     (0, 1, 2, 3): "0a040a021004",
     tuple(range(10, 20)): "0a060a04080a1014",
@@ -223,7 +223,7 @@ def test_the_count_of_rows_is_checked() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------- versions
-GOLDEN_VERSIONS = {  # fact sheet §12.4
+GOLDEN_VERSIONS = {  # bytes of pylance 14.0.2
     ((10, 1),): "0a080a040a02100a1001",
     ((2, 1), (1, 2)): "0a080a040a02100210010a0a0a060a04080210031002",
     ((6, 1), (2, 8), (2, 1)): "0a080a040a02100610010a0a0a060a040806100810080a0a0a060a040808100a1001",

@@ -265,7 +265,7 @@ def test_types(tmp_path: Path, name: str, mode: str) -> None:
 
 
 class TestWays:
-    """What is written, and what the transaction says about it (fact sheet §7.1, §7.2)."""
+    """What is written, and what the transaction says about it (``docs/format/transactions.md#update``)."""
 
     def test_rows(self, table: tw.LanceDataset) -> None:
         table.update({"st.a": "0"}, where="id in (1, 45) or id >= 20 and id < 40", write_mode="rewrite_rows")
@@ -366,7 +366,7 @@ class TestWays:
 
 
 class TestIndices:
-    """Coverage after an update (fact sheet §7.3), for an index on a column that changes and one on another."""
+    """Coverage after an update: of an index on a column that changes, and of one on another."""
 
     @pytest.fixture
     def indexed(self, tmp_path: Path, stable: bool) -> tw.LanceDataset:

@@ -1,4 +1,7 @@
-"""Fragments as bytes: protobuf messages to values and back, unknown fields included (fact sheet §2.3 to 2.5)."""
+"""Fragments as bytes: protobuf messages to values and back, unknown fields included.
+
+Format: ``docs/format/table.md#fragments``, ``docs/format/data-files.md#data-file-entries``.
+"""
 
 from __future__ import annotations
 

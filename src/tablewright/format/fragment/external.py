@@ -1,7 +1,9 @@
-"""Row ids and row versions that lie in files of their own, as releases of 2025 may have left them (fact sheet §2.3).
+"""Row ids and row versions that lie in files of their own, as releases of 2025 may have left them.
 
 A fragment names path, offset and size instead of holding the bytes. Today's clients neither write nor read that. We
 read it: what lies outside is brought in when a manifest is read, and the next manifest that is written has it inline.
+
+Format: ``docs/format/table.md#external-sequences``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""Fragments, data files and deletion files as frozen values, and what must hold for them (fact sheet §2.3 to 2.5).
+"""Fragments, data files and deletion files as frozen values, and what must hold for them.
 
 A fragment is one horizontal slice of a table: files that each hold some columns of the same rows, and at most one
 deletion file that says which of the rows are gone. Row-id and version sequences stay serialised here, because most
 commits only carry them along; ``row_ids.py`` reads them.
+
+Format: ``docs/format/table.md#fragments``, ``docs/format/data-files.md#data-file-entries``,
+``docs/format/table.md#deletion-files``.
 """
 
 from __future__ import annotations

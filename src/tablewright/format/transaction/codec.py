@@ -1,8 +1,10 @@
-"""Transactions as bytes: protobuf messages to values and back (fact sheet §2.11).
+"""Transactions as bytes: protobuf messages to values and back.
 
 Each kind of operation has one function per direction, listed in two tables. Old spellings are read and never written:
 an ungrouped rewrite becomes one group, settings in the old style become the new changes, lists of offsets become
 bitmaps.
+
+Format: ``docs/format/transactions.md#messages``.
 """
 
 from __future__ import annotations

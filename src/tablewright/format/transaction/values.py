@@ -1,8 +1,10 @@
-"""Transactions and their kinds of operation, as frozen values (fact sheet §2.11).
+"""Transactions and their kinds of operation, as frozen values.
 
 A transaction says what one commit did to the version it read. Other writers judge conflicts by it alone, so it has to
 be truthful. Fragments that have no id yet carry id 0. Every kind is here, also those that we only have to recognise;
 a kind that a newer release invented becomes an :class:`UnknownOperation`.
+
+Format: ``docs/format/transactions.md#messages``.
 """
 
 from __future__ import annotations

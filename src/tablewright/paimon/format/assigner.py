@@ -1,4 +1,4 @@
-"""Which bucket a key goes to, in a table with dynamic buckets (fact sheet §2.3). This is Java's rule.
+"""Which bucket a key goes to, in a table with dynamic buckets. This is Java's rule.
 
 Several assigners (*channels*) may share the work. Every hash of a partition has one that owns it, and a bucket may be
 *created* by channels of its residue only, so no two of them need to talk:
@@ -22,6 +22,8 @@ again, with its rows in another order even, picks the same buckets.
 Differences from others: Java goes through the buckets it loaded in the order of a ``HashMap``, which is by number as
 long as one assigner owns all. pypaimon takes the highest bucket of *any* partition for the limit of rule 3; and it
 gives bucket 32767, which Java only does with ``max-buckets`` 32768.
+
+Format: ``docs/format/paimon.md#bucket-assignment``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One column of a BinaryRow: Arrow values as 8-byte words, without a loop over rows (fact sheet §2.2).
+"""One column of a BinaryRow: Arrow values as 8-byte words, without a loop over rows.
 
 A field has a *slot* of one word in the fixed part of its row, and may have a *tail* of whole words in the variable
 part. Words are little-endian; what a value does not fill is zero.
@@ -21,6 +21,8 @@ Milliseconds before 1970 are rounded down, as Java's ``Timestamp`` has it: nanos
 negative. A null has a slot of zero and no tail; except that Java's key projection keeps the tail of wide decimals and
 wide timestamps, filled with zeros, and writes its offset. So do we (pypaimon does not). Wide decimals have as few bytes
 as hold number and sign, as Java's ``BigInteger`` (pypaimon has one more for -128, -32768 and so on).
+
+Format: ``docs/format/paimon.md#binaryrow``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Paimon's BinaryRow: how keys are hashed, and how partitions lie in manifests (fact sheet §2.2).
+"""Paimon's BinaryRow: how keys are hashed, and how partitions lie in manifests.
 
 A row of *n* fields is a run of 8-byte words, little-endian:
 
@@ -12,6 +12,8 @@ never lays them side by side. Single rows, of which a manifest has few, are deco
 has its number of fields before it, as 4 bytes in big-endian order.
 
 Types are Arrow's: ``timestamp[ms]`` is ``TIMESTAMP(3)``, ``time32[ms]`` is ``TIME``, whatever its precision.
+
+Format: ``docs/format/paimon.md#binaryrow``.
 """
 
 from __future__ import annotations

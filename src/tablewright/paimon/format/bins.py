@@ -1,4 +1,4 @@
-"""One deletion vector as a checked bin, which Paimon, Delta Lake and Iceberg share (fact sheet §1.1–§1.4, §1.7).
+"""One deletion vector as a checked bin, which Paimon, Delta Lake and Iceberg share.
 
 ::
 
@@ -12,6 +12,8 @@ positions, that half as u32 and a Roaring bitmap of the lower halves, all little
 What is written equals Java's bytes: every container in its smallest form, and an empty bitmap for each upper half that
 has no positions below the highest. What is read may have gaps instead, and containers that nobody has optimised. The
 checksum is always compared: no other reader of Paimon's files does that.
+
+Format: ``docs/format/deletion-vectors.md#the-bin``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Delta Lake's deletion vectors: files of 64-bit bins, vectors inline in the log, and what points at them (§1.7).
+"""Delta Lake's deletion vectors: files of 64-bit bins, vectors inline in the log, and what points at them.
 
 =============  ==========================================  ===================================================
 storage type   ``pathOrInlineDv``                          where the vector is
@@ -10,6 +10,8 @@ storage type   ``pathOrInlineDv``                          where the vector is
 
 The file is laid out like Paimon's: a version byte, then bins; ``offset`` is that of a size field (1 where it is left
 out), and ``sizeInBytes`` is the payload alone, where Paimon and Iceberg count the whole bin. Only 64-bit bitmaps exist.
+
+Format: ``docs/format/deletion-vectors.md#the-wrappings``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The index manifest: every index file of a snapshot (Avro). Fact sheet §0.
+"""The index manifest: every index file of a snapshot (Avro).
 
 It is a full list, not a delta: each entry is an ADD. Two types matter here, ``HASH`` (dynamic buckets) and
 ``DELETION_VECTORS``; entries of all other types are carried on as they are, with the fields that we don't know.
@@ -7,6 +7,8 @@ How old and new entries of deletion vectors combine depends on the table:
 
 - with buckets (primary key or bucketed append), one file per partition and bucket: the new one replaces the old;
 - without (``bucket=-1``), files have to be taken out by name before others hold the vectors of their data files.
+
+Format: ``docs/format/paimon.md#index-manifest``, ``docs/format/paimon.md#which-deletion-vectors-apply``.
 """
 
 from __future__ import annotations

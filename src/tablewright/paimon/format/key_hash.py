@@ -1,7 +1,9 @@
-"""The hash of a key: Murmur over its BinaryRow, for whole Arrow tables at once (fact sheet §2.2).
+"""The hash of a key: Murmur over its BinaryRow, for whole Arrow tables at once.
 
 Rows are hashed in pieces that fit the cache of a core, so memory does not grow with the table. Partitions are hashed
 the same way. A table with a fixed number of buckets finds a row's bucket from the hash alone: :func:`fixed_buckets`.
+
+Format: ``docs/format/paimon.md#key-hash``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a table's files lie, below its directory. Fact sheet §0.
+"""Where a table's files lie, below its directory.
 
 ====================================  ===========================================================
 ``schema/schema-<id>``                schema files
@@ -10,6 +10,8 @@
 
 A partition's directory is its values as text. Java and older Python writers spell some values differently (dates,
 floats, what has to be escaped), so :func:`partition_directory` answers only where there is one spelling.
+
+Format: ``docs/format/paimon.md#layout``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""MurmurHash3, 32 bits, seed 42, of many rows at once (fact sheet §2.2).
+"""MurmurHash3, 32 bits, seed 42, of many rows at once.
 
 Rows are whole 8-byte words, so the hash never has a rest to deal with. It goes through the rows word by word: all rows
 mix in their first word, then all their second, and so on. What does not differ between rows is mixed once.
+
+Format: ``docs/format/paimon.md#key-hash``.
 
 >>> hash_row(bytes(8))
 -1670924195

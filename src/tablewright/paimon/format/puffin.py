@@ -1,4 +1,4 @@
-"""Iceberg's Puffin file with ``deletion-vector-v1`` blobs (fact sheet §1.7; Puffin specification).
+"""Iceberg's Puffin file with ``deletion-vector-v1`` blobs.
 
 ::
 
@@ -7,6 +7,8 @@
 A blob of this type is a 64-bit bin as Paimon writes it, offset and length of the footer (and of an Iceberg manifest)
 count all of it. Its properties name the data file and how many rows are deleted. Bit 0 of the flags says that the
 footer is an LZ4 frame; it is read, and written plain. Blobs of other types are listed and left alone.
+
+Format: ``docs/format/deletion-vectors.md#the-wrappings``.
 """
 
 from __future__ import annotations

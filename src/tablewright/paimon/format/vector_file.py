@@ -1,4 +1,4 @@
-"""Paimon's deletion-vectors index file: the vectors of many data files, bin after bin (fact sheet §1.1, §1.2, §1.6).
+"""Paimon's deletion-vectors index file: the vectors of many data files, bin after bin.
 
 A version byte, then bins without anything between them. The file names no data files and has no count: where a vector
 lies and whose it is stands in the index manifest, as a :class:`VectorRange`. A file without any bin is one byte long;
@@ -7,6 +7,8 @@ Paimon writes it where all vectors of a bucket have gone.
 **Two meanings of** ``length``: for a 32-bit bin it is the payload alone, for a 64-bit bin the whole bin, size field and
 checksum included. ``offset`` is that of the size field for both. Hence a reader who knows only the range fetches the
 bytes from ``offset`` up to ``VectorRange.end_max``, at most 8 too many, and :func:`decode_vector` sorts it out.
+
+Format: ``docs/format/deletion-vectors.md#the-wrappings``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keys and buckets in plain Python, one by one, as the fact sheet has them: what the fast code is compared with."""
+"""Keys and buckets in plain Python, one by one (``docs/format/paimon.md``): what the fast code is compared with."""
 
 from __future__ import annotations
 
