@@ -1,10 +1,12 @@
-"""Delete: rows that match are hidden behind deletion files (fact sheet §4).
+"""Delete: rows that match are hidden behind deletion files.
 
 1. *plan* (pure): which columns tell the rows (:mod:`.match`). A predicate that is always true needs no tasks: all
    fragments leave the table.
 2. *run*: a task finds the rows of some fragments, and writes for each one that has any the union of what was deleted
    and what goes now. A fragment whose last row goes gets no file: it leaves the table.
 3. *finish* (pure): one Delete transaction, and the rows that it hides.
+
+Format: ``docs/format/table.md#deletion-files``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Rows that move: written anew to new fragments, and hidden behind deletion files where they were (fact sheet §7.1).
+"""Rows that move: written anew to new fragments, and hidden behind deletion files where they were.
 
 On tables with stable row ids the rows are written in the order of these (:mod:`.row_order`), and the new fragments
 bring them along.
+
+Format: ``docs/format/transactions.md#rows-that-move``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Update: rows that match get new values, by moving them or by rewriting columns, fragment by fragment (§7.1, §7.2).
+"""Update: rows that match get new values, by moving them or by rewriting columns, fragment by fragment.
 
 1. *plan* (pure): what is assigned (:mod:`.update_values`), and how the rows are found (:mod:`.match`).
 2. *match*: the offsets of matching rows, as tasks. Without a condition there is nothing to look for.
@@ -6,6 +6,8 @@
 4. *write*: a task per fragment whose columns are rewritten (:mod:`.update_columns`), and one per group of fragments
    whose rows move (:mod:`.update_rows`).
 5. *finish* (pure): one Update transaction. With both ways in it, it is one of columns that moves rows too.
+
+Format: ``docs/format/transactions.md#update``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""An update in place: the columns that change, written anew for all physical rows of one fragment (fact sheet §7.2).
+"""An update in place: the columns that change, written anew for all physical rows of one fragment.
 
 Pieces of the fragment are read, changed and written one after the other: the columns that change and those that the
 expressions look at, deleted rows included. Expressions see the matching rows of a piece only; their values are put
 among the others, which stay what they are, also those of deleted rows. Where every physical row matches, old values are
 not even read.
+
+Format: ``docs/format/transactions.md#columns-in-place``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""An update that moves rows: those that match are written anew, with all their columns, to new fragments (§7.1).
+"""An update that moves rows: those that match are written anew, with all their columns, to new fragments.
 
 A task takes several fragments, so that a small update makes one new file and not one per fragment. It reads the rows,
 evaluates the expressions on them, and moves them (:mod:`.moved_rows`).
+
+Format: ``docs/format/transactions.md#rows-that-move``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """What a table's schema becomes when columns are added. Pure.
 
-New columns go to the end, their nodes numbered depth first from the first id that nobody uses (fact sheet §2.8). A
+New columns go to the end, their nodes numbered depth first from the first id that nobody uses. A
 struct (or list of structs) that is there already may get new members, as in Lance, from file version 2.2 on.
 
 Everything that no reader could read back is refused here: names that are taken or reserved, types that the table's
 data files can't hold.
+
+Format: ``docs/format/schema.md#field-ids``.
 """
 
 from __future__ import annotations

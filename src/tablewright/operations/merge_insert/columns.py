@@ -1,7 +1,9 @@
-"""Columns in place: those that the source gives are written anew for all physical rows of a fragment (fact sheet §7.2).
+"""Columns in place: those that the source gives are written anew for all physical rows of a fragment.
 
 Pieces of the fragment are read, changed and written one after the other, deleted rows included. Rows that match get
 the source's values, the others keep theirs. Where every physical row matches, old values are not even read.
+
+Format: ``docs/format/transactions.md#columns-in-place``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""One Update transaction of all that was written, whatever the clauses were; and the rows that it touches (§7.1, §7.2).
+"""One Update transaction of all that was written, whatever the clauses were; and the rows that it touches.
 
 Rows that moved and rows that are new are in fragments of their own, so that indices on columns that did not change can
 follow the moved ones. A key column does not change where rows match, so it is not among the changed fields.
+
+Format: ``docs/format/transactions.md#update``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Rows that move: those that match are written anew to new fragments, and hidden where they were (fact sheet §7.1).
+"""Rows that move: those that match are written anew to new fragments, and hidden where they were.
 
 A task takes several fragments, so that a small merge makes one new file and not one per fragment. A source with
 all columns is written as it is; for a partial one the other columns of these rows, and of no others, are read. Rows
 come in the order of their row ids where these are stable (:mod:`..row_order`), else in that of their addresses.
+
+Format: ``docs/format/transactions.md#rows-that-move``.
 """
 
 from __future__ import annotations
