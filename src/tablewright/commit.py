@@ -1,4 +1,4 @@
-"""A shop window under pylance's name: what a lost race is called."""
+"""Re-exports under pylance's module name: the error of a lost race."""
 
 from tablewright.errors import CommitConflict as CommitConflictError
 

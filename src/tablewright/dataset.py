@@ -1,4 +1,4 @@
-"""A shop window under pylance's name: the dataset, its operations and ``write_dataset``.
+"""Re-exports under pylance's module name: the dataset, its operations and ``write_dataset``.
 
 ``tablewright.dataset`` the attribute is the function that opens a table; this module is what
 ``from tablewright.dataset import …`` finds, as in pylance.

@@ -2,7 +2,7 @@
 
 One parent, :class:`TablewrightError`. Each family also derives from the built-in class that people
 catch with pylance (``ValueError``, ``OSError``…), and keeps the words that scripts match. Facts travel
-as attributes, and every error survives pickling, so it comes home whole from a Spark worker. No message
+as attributes, and every error survives pickling, so it arrives complete from a Spark worker. No message
 holds credentials: :mod:`tablewright.redact` sees each of them.
 
 =========================  ==============================================================

@@ -1,4 +1,4 @@
-"""A shop window under pylance's name: fragments, their metadata and ``write_fragments``."""
+"""Re-exports under pylance's module name: fragments, their metadata and ``write_fragments``."""
 
 from tablewright.api.fragment import FragmentSession, LanceFragment, write_fragments
 from tablewright.api.metadata import DataFile, DeletionFile, FragmentMetadata, RowDatasetVersionMeta, RowIdMeta

@@ -1,4 +1,4 @@
-"""A shop window under pylance's name: schemas with field ids."""
+"""Re-exports under pylance's module name: schemas with field ids."""
 
 from tablewright.api.schema import LanceField, LanceSchema
 

@@ -1,4 +1,4 @@
-"""A shop window under pylance's name: functions that make columns."""
+"""Re-exports under pylance's module name: functions that compute columns."""
 
 from tablewright.api.udf import BatchUDF, batch_udf
 

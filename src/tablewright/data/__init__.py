@@ -1,1 +1,1 @@
-"""Rows to data files and back: the only room that knows the file codec."""
+"""Rows to data files and back: the only package that uses the file codec."""

@@ -65,7 +65,7 @@ class BlobValues:
         self._context, self._store, self._path, self._where = context, store, path, where
 
     def values(self, array: pa.Array, kind: pa.DataType) -> pa.Array:
-        """The array in the form of the type ``kind``."""
+        """The values as an array of the type ``kind``."""
         if not at.is_struct(array.type):
             return array if array.type == kind else _prepared_of_bytes(array)
         if not at.is_struct(kind):

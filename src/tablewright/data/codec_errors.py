@@ -1,8 +1,8 @@
-"""What the codec complains about, in our families.
+"""Errors of the codec as our error classes.
 
 The codec raises ``ValueError``, ``OSError``, ``RuntimeError``, Arrow's errors, and panics (a ``BaseException``) on some
 damaged files. A missing or damaged file is :class:`CorruptTable`, a refused one :class:`AccessDenied`, data that a file
-can't hold :class:`InvalidRequest`; the rest is the storage's fault.
+can't hold :class:`InvalidRequest`; the rest :class:`StorageError`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CODEC = (ValueError, OSError, RuntimeError, pa.ArrowException)
 
 @contextmanager
 def reading(where: str) -> Iterator[None]:
-    """Turn the codec's complaints about the file at ``where`` into ours."""
+    """Turn the codec's errors about the file at ``where`` into ours."""
     try:
         yield
     except _CODEC as error:
@@ -45,7 +45,7 @@ def reading(where: str) -> Iterator[None]:
 
 @contextmanager
 def writing(where: str) -> Iterator[None]:
-    """Turn the codec's complaints about data for the file at ``where`` into ours."""
+    """Turn the codec's errors about data for the file at ``where`` into ours."""
     try:
         yield
     except _CODEC as error:

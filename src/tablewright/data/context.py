@@ -1,6 +1,6 @@
-"""What a reader must know beyond the fragment itself: where its files are, and which of its rows are deleted.
+"""What reading a fragment needs beyond the fragment: where its files are, and which of its rows are deleted.
 
-A :class:`~tablewright.snapshot.snapshot.Snapshot` is one. A worker that got a task in the mail builds a smaller one.
+A :class:`~tablewright.snapshot.snapshot.Snapshot` is one. A worker builds a smaller one from its task.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ReadContext"]
 
 
 class ReadContext(Protocol):
-    """The surroundings of a fragment."""
+    """Access to the files, deletions and row ids of a fragment."""
 
     def data_place(self, file: DataFile) -> tuple[Store, str]:
         """Store and path of a data file."""

@@ -1,4 +1,4 @@
-"""The one place that names the data-file codec: ``lance.file`` writes and reads, and nothing else here does.
+"""The data-file codec: the only module that imports ``lance.file``.
 
 A data file appears under its name only when it is complete (the codec writes a temporary name first). Stores that the
 codec can't open (memory, test stores) go through a temporary file and ``put`` or ``get``.
@@ -84,9 +84,9 @@ class DataFileWriter:
         return rows, size
 
     def abort(self) -> None:
-        """Give up: nothing stays behind."""
+        """Abort: no file is left."""
         if self._writer is not None:
-            vars(self._writer).clear()  # a traceback may hold the writer; without its insides the temporary file goes
+            vars(self._writer).clear()  # a traceback may keep the writer alive, and with it the temporary file
         self._writer = None
         if self._spool is not None:
             self._spool.remove()

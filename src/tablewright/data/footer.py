@@ -1,7 +1,7 @@
-"""The last 40 bytes of a data file: enough to know that the codec can be trusted with it.
+"""The last 40 bytes of a data file: enough to know that the codec can open it safely.
 
-A damaged count in the footer makes the codec reserve all memory there is, which ends the process. So files on a local
-disk are looked at before it opens them; elsewhere the look would cost a request per file, and stores keep checksums.
+A damaged count in the footer makes the codec allocate all memory, which ends the process. So footers on a local disk
+are checked before it opens them; elsewhere the check would cost a request per file, and stores keep checksums.
 """
 
 from __future__ import annotations

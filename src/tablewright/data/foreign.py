@@ -1,7 +1,7 @@
 """Data files that are not what the manifest says: of another size, or with columns of other types.
 
 A field keeps its type as long as it keeps its id (a cast gives it a new one), so what a file holds for a field is of
-the table's type. Where it isn't, somebody put another file under this name, and its values would be read as if they
+the table's type. Where it isn't, the file was replaced under its name, and its values would be read as if they
 were the table's: cast where Arrow can, null where the nesting differs.
 
 The size is compared where it costs no request, on local disks. Elsewhere the codec reads the end of the file anyway.

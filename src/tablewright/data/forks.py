@@ -1,7 +1,7 @@
-"""A warning that is wrong: the codec warns of every fork, also of those that only start another program.
+"""Suppress a false warning: the codec warns about every fork, also about those that only start another program.
 
 ``subprocess`` with a ``preexec_fn`` (which is how PySpark starts its JVM) forks and calls ``exec`` at once: nothing of
-this process goes on. There the warning is held back; every other fork warns as before.
+this process goes on. There the warning is suppressed; every other fork warns as before.
 """
 
 from __future__ import annotations

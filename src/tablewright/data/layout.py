@@ -1,9 +1,9 @@
 """Where the fields of a table are inside a data file.
 
-``DataFile.fields`` names the table's field ids, ``column_indices`` the physical column of each. The file itself knows
+``DataFile.fields`` names the table's field ids, ``column_indices`` the physical column of each. The file itself has
 only names, those of the time when it was written. So names are found by position:
 
-1. The file's own schema, numbered depth first, tells which of its nodes each physical column is.
+1. The file's own schema, numbered depth first, gives the node of each physical column.
 2. A field id leads to a physical column and so to a node of the file; the parents of both correspond, level by level.
    (Files from 2.1 on list leaves only, so structs and lists are known by what is below them.)
 3. A packed struct is one physical column: what is below it is matched by position (a member may have been renamed), or
@@ -68,7 +68,7 @@ def _layout(schema: bytes, version: str) -> FileLayout:
 class FileMap:
     """Which node of a data file is which field of the table. ``nodes`` maps the table's ids to the file's.
 
-    ``unfit`` are fields that are blobs of the table and not of the file: somebody changed the metadata that say so.
+    ``unfit`` are fields that are blobs in the table and not in the file: their metadata were changed since.
     """
 
     layout: FileLayout
@@ -140,7 +140,7 @@ def _match_downwards(nodes: dict[int, int], table: Schema, table_id: int, own: S
 
 
 def _paths(own: Schema, node: Field, wanted: set[int]) -> Sequence[str]:
-    """Dotted names below (and with) ``node``; a name with a dot of its own can't be said, so its parent is read."""
+    """Dotted names below (and with) ``node``; a name that contains a dot can't be addressed, so its parent is read."""
     below = own.children(node.id)
     if not any(each in wanted for each in own.descendants(node.id)):
         return []

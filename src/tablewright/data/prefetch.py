@@ -1,13 +1,13 @@
-"""Ordered readahead: a few threads work ahead of whoever consumes, and results come in the order of the items.
+"""Ordered readahead: a few threads work ahead of the consumer, and results come in the order of the items.
 
 1. Items are taken lazily, at most ``window`` ahead of the consumer: memory is bounded by ``window`` results.
-2. A single item is worked on by the caller itself: small reads pay for no thread. A caller who would have to wait
-   works along too, on what no thread has begun.
-3. When the consumer leaves, or an item fails, what has not begun is cancelled.
+2. A single item runs in the caller's thread: small reads pay for no thread. A caller that would have to wait runs
+   items that no thread has begun.
+3. When the consumer stops, or an item fails, items that have not begun are cancelled.
 
-:func:`spread` is for those who need all results before they go on.
+:func:`spread` is for callers that need all results before they continue.
 
-All reads of a process share one pool. Its jobs never wait for each other, so they can't block one another for good.
+All reads of a process share one pool. Its jobs never wait for each other, so they can't deadlock.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def prefetch(function: Callable[[T], R], items: Iterable[T], *, window: int = _T
 
 
 def spread(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """All results at once, in order, for a caller who has nothing else to do meanwhile and works along.
+    """All results, in order; the calling thread works too.
 
-    Threads join in as they come free; if none does, the caller has done it all. The first error ends it, once the
-    items under way have ended.
+    Idle threads of the pool help; if there are none, the caller runs all items. The first error is raised once the
+    running items have ended.
 
     >>> spread(len, ["a", "", "bcd"])
     [1, 0, 3]
@@ -115,7 +115,7 @@ def _ahead(function: Callable[[T], R], items: Iterator[T], window: int) -> Itera
 
 
 class _Job(Generic[T, R]):
-    """An item that a thread of the pool works on, or the consumer, whoever comes first."""
+    """An item that is run by a thread of the pool or by the consumer, whichever is first."""
 
     def __init__(self, pool: ThreadPoolExecutor, function: Callable[[T], R], item: T) -> None:
         self._function, self._item = function, item
@@ -127,7 +127,7 @@ class _Job(Generic[T, R]):
         return self.future.done()
 
     def done_here(self) -> bool:
-        """Do it now, in this thread, unless it has begun; tells whether it was done."""
+        """Do it now, in this thread, unless it has begun; returns whether it was run."""
         if not self.future.cancel():
             return False
         self.future = Future()

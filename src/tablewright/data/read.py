@@ -1,15 +1,15 @@
 """Fragments become rows: the wanted columns of all its files, side by side, by range or by offsets.
 
 1. *Open* each file that holds a wanted leaf, with just those columns. The first guess is that the file's names are the
-   table's; the file's own schema, which comes with opening it, tells whether that was right (:mod:`.layout`). A struct
-   none of whose wanted members is in any file reads one other member, which says where the struct is null.
+   table's; the file's own schema, which opening it returns, shows whether that was right (:mod:`.layout`). A struct
+   none of whose wanted members is in any file reads one other member, which shows where the struct is null.
 2. *Read* the same rows from each; batches of all files have the same sizes, so they are zipped.
 3. *Assemble* the table's columns from them (:mod:`.assemble`).
-4. Drop deleted rows. None to drop is free, and a gap at the edge is a slice. Narrow rows are filtered. Wide ones are
-   not even read: copying them once more would cost more than asking the codec for the live offsets.
+4. Drop deleted rows: without deletions nothing is done, deletions at an edge are a slice, narrow rows are filtered.
+   Wide deleted rows are not read: copying costs more than asking the codec for the live offsets.
 
-A :class:`FragmentReader` serves one thread at a time. It keeps its files open, so whoever reads a fragment in pieces
-keeps the reader.
+A :class:`FragmentReader` serves one thread at a time. It keeps its files open: reuse it to read a fragment in
+pieces.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Offsets = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _WIDE_ROW_BYTES = 128
-_OLDEST_VERSION = (0, 3)  # which is what 2.0 was called at first
+_OLDEST_VERSION = (0, 3)  # the first name of 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class FragmentReader:
 
     @property
     def live(self) -> Mask | None:
-        """One bool per physical row: whether it is there; ``None`` if all are."""
+        """One bool per physical row: whether it is live; ``None`` if all are."""
         if self._live is None and self._vector is not None:
             self._live = self._vector.live_mask(self.fragment.physical_rows)
         return self._live
@@ -242,5 +242,5 @@ def _open(
 
 
 def no_columns(rows: int) -> pa.RecordBatch:
-    """A batch of so many rows without columns."""
+    """A batch of ``rows`` rows without columns."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

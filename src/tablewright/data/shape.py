@@ -1,4 +1,4 @@
-"""What is read of a table, with everything that its fragments share worked out once.
+"""A projection of a table, with what all its fragments share computed once.
 
 A table may have many thousands of small fragments whose files look alike. Names to ask a file for, and the map from
 table fields to file columns, depend only on the list of field ids and on the file's own schema, so they are kept here.
@@ -52,7 +52,7 @@ class ReadShape:
     def leaves(self, fragment: Fragment) -> Leaves:
         """The fields to look for. Where none of a struct's wanted members is in any file, another member is read too.
 
-        That one tells for which rows the struct is null.
+        That one shows for which rows the struct is null.
         """
         held = fragment.live_fields
         added: set[int] = set()
@@ -68,7 +68,7 @@ class ReadShape:
         return not leaves.isdisjoint(self._fields_of(file))
 
     def _check_structs(self, file: DataFile) -> None:
-        """From 2.1 on a struct is no column of a file, unless it is packed or a blob: then the schema forgot it."""
+        """From 2.1 on a struct is no column of a file, unless packed or a blob: then the schema lacks that metadata."""
         if (file.file_major_version, file.file_minor_version) >= _LEAVES_ONLY_FROM:
             for field_id, column in zip(file.fields, file.column_indices, strict=False):
                 if field_id in self._structs and column >= 0:

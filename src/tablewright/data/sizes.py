@@ -1,7 +1,7 @@
-"""How wide is a row? Guessed from the schema and the sizes of files, without opening any.
+"""Estimated row widths, from the schema and the sizes of files, without opening any.
 
-Fixed-width columns are known. What a file is larger than its fixed-width columns is shared out among its variable
-ones, and grows in memory. The guess decides how many rows are read at a time; a wrong one costs speed or some memory.
+Widths of fixed-width columns are known. The rest of a file's size is divided among its variable columns, times a
+factor for decoding. The estimate decides how many rows are read at a time; a wrong one costs speed or some memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["PIECE_ROWS_MAX", "RowSizes"]
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCHES_PER_PIECE = 2
 _ROWS_MIN, _ROWS_MAX, _ROWS_MAX_VARIABLE = 64, 1 << 18, 1 << 15
-_WIDE_BATCH_BYTES, _WIDE_ROWS_MIN = 64 * 1024 * 1024, 4  # rows so wide that the fewest would be gigabytes
+_WIDE_BATCH_BYTES, _WIDE_ROWS_MIN = 64 * 1024 * 1024, 4  # for rows so wide that the minimum of rows would be gigabytes
 PIECE_ROWS_MAX = 1 << 20
 _VARIABLE_BYTES_MIN, _VARIABLE_BYTES_UNKNOWN = 16, 64
 _BLOB_BYTES_UNKNOWN = 16 * 1024
@@ -71,7 +71,7 @@ class RowSizes:
         return max(_VARIABLE_BYTES_MIN, _GROWTH * sum(self._share(file, fragment.physical_rows) for file in files))
 
     def _blob_bytes(self, fragment: Fragment, ids: set[int], least: int) -> int:
-        """Bytes of blobs lie in their file, or beside it, where nobody has counted them."""
+        """Bytes of blobs are in their file, or beside it, where they are not counted."""
         files = [file for file in fragment.files if not ids.isdisjoint(file.fields)]
         inside = sum(file.file_size_bytes for file in files) // max(1, fragment.physical_rows)
         return max(least, inside)

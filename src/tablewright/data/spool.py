@@ -1,6 +1,6 @@
-"""Data files of stores that the codec can't open by itself: they pass through a temporary file.
+"""Temporary local copies of data files in stores that the codec can't open by itself.
 
-Readers of one object share one copy for as long as any of them lives. Data files never change and their names are
+Readers of one object share one copy for as long as any of them exists. Data files never change and their names are
 random, so a copy can't be stale.
 """
 
@@ -41,7 +41,7 @@ class Spool:
 
 
 def fetch(store: Store, path: str) -> Spool:
-    """A local copy of a stored object; whoever opens it keeps the value."""
+    """A local copy of a stored object; it exists as long as the returned value."""
     key = (store.location.uri, path)
     with _lock:
         spool = _copies.get(key)

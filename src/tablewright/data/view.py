@@ -1,10 +1,10 @@
 """Data files whose schema the codec misreads, as local files that it reads right.
 
 A view is a sparse file with the length of the original and a new end: the repaired schema
-(``format/file_descriptor.py``) and the original metadata of the columns. Buffers of columns lie where they lay, and are
-fetched before the first read of their column; what lies between them, such as the bytes of blobs, is never fetched.
+(``format/file_descriptor.py``) and the original metadata of the columns. Buffers of columns keep their offsets, and are
+fetched before the first read of their column; what is between them, such as the bytes of blobs, is never fetched.
 
-Readers of one file share one view for as long as any of them lives. Data files never change and their names are
+Readers of one file share one view for as long as any of them exists. Data files never change and their names are
 random, so a view can't be stale.
 
 Format: ``docs/format/blobs.md#reading-and-writing-with-the-codec``.

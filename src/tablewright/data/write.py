@@ -1,4 +1,4 @@
-"""Batches become data files and the facts about them: one fragment per file.
+"""Batches to data files, and the metadata of one new fragment per file.
 
 1. Every batch is brought into the table's shape (:mod:`.conform`).
 2. It goes into the open file. A batch is cut where the file reaches ``max_rows_per_file``. ``max_bytes_per_file`` is a
@@ -6,7 +6,7 @@
    before it writes, so a file is never closed before that, and batches of up to 16 MiB are not cut for it.
 3. A full file is closed: its name, columns, rows and size in bytes are a fragment without an id yet.
 
-File names are minted by ``world.ids``, nobody else uses them. If anything fails, all files of this call are removed.
+File names come from ``world.ids`` and are unique. If anything fails, all files of this call are removed.
 Memory: one batch and what the codec holds.
 
 Format: ``docs/format/data-files.md#data-file-entries``.
@@ -60,7 +60,7 @@ class WriteOptions:
 
 
 class WriteProgress(Protocol):
-    """Who wants to know: called before a file's first row and after its last."""
+    """Progress callback: called before a file's first row and after its last."""
 
     def begin(self, fragment: Fragment) -> None: ...
 
@@ -171,7 +171,7 @@ def _remove(world: World, path: str) -> None:
 
 
 class _OpenFile:
-    """A data file under way."""
+    """A data file that is being written."""
 
     def __init__(self, world: World, schema: Schema, version: str) -> None:
         self._world, self._version = world, version
@@ -213,7 +213,7 @@ class _OpenFile:
 
 
 class _Roll:
-    """Files that follow one another."""
+    """Consecutive data files: opens the next one when one is full."""
 
     def __init__(self, world: World, schema: Schema, options: WriteOptions, progress: WriteProgress | None) -> None:
         self._world, self._schema, self._options, self._progress = world, schema, options, progress

@@ -1,7 +1,7 @@
-"""Which kind of file it is: told by its name where names tell, else by its first and last bytes.
+"""The kind of a file: by its name where that is enough, else by its first and last bytes.
 
-Two kinds have neither name nor mark of their own, since Paimon calls both ``index-<uuid>-<n>``: a deletion-vectors
-file is recognised by a walk over its bins, checksums included, and what is left over is a file of key hashes.
+Two kinds have neither a name nor a magic number of their own, since Paimon calls both ``index-<uuid>-<n>``: a
+deletion-vectors file is recognised by a walk over its bins, checksums included; any other is a file of key hashes.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def describe_data_bytes(data: bytes, path: str) -> Report:
 
 
 def describe_transaction(data: bytes, path: str) -> Report:
-    """What a writer of a Lance table meant to change."""
+    """The transaction of a commit."""
     transaction = decode_transaction(data, path)
     operation = transaction.operation
     fields = {name: getattr(operation, name) for name in getattr(operation, "__slots__", ())}

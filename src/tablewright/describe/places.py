@@ -1,4 +1,4 @@
-"""An address that somebody wants described: a whole table, a data file, or any other file of a table.
+"""What ``describe`` is given: a whole table, a data file, or any other file of a table.
 
 1. A place with versions below it is a table.
 2. A name that ends in ``.lance`` is a data file or a file of an index. It is opened and not read as a whole.

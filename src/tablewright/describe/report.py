@@ -1,4 +1,4 @@
-"""What there is to say about a file: a title, facts, and a table. How it looks is decided in ``command.py``."""
+"""The description of a file as a value: a title, facts, and a table. ``command.py`` renders it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _FOUND = (Token(Kind.WORD, "IS"), Token(Kind.WORD, "NOT"), Token(Kind.WORD, "NUL
 
 
 def match_as_condition(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens, with ``IS NOT NULL`` behind every call of ``regexp_match`` that stands as a condition."""
+    """The tokens, with ``IS NOT NULL`` after every call of ``regexp_match`` that stands as a condition."""
     result: list[Token] = []
     start = depth = 0
     for index, token in enumerate(tokens):

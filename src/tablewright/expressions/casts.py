@@ -4,7 +4,7 @@
 to integers, floats to floats, text to text, binary to binary, decimals to decimals, durations, times, and dates and
 timestamps among each other (a timestamp also becomes a time); a dictionary counts as its values; a list follows its
 items, whatever its size. Values that do not fit are found when they are cast: overflow is an error, fractions of
-seconds and digits behind the comma are lost.
+seconds and digits after the decimal point are lost.
 """
 
 from __future__ import annotations

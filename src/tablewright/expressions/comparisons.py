@@ -1,7 +1,7 @@
-"""Does this comparison mean something? Checked once, on the tree, before any row is read.
+"""Type checks of comparisons, done once on the expression tree, before any row is read.
 
-DataFusion is generous: it casts text to numbers row by row and fails on the first row that is none. Lance refuses
-where the literal does not fit the column. We keep Lance's refusals where the meaning is not plain, and allow what is:
+DataFusion casts text to numbers row by row and fails on the first row that is none. Lance refuses a literal that does
+not fit the column. We refuse as Lance does where the meaning is ambiguous, and allow what is not:
 
 ======================  ======================  =================================================================
 one side                other side

@@ -1,7 +1,7 @@
-"""The one place that talks to DataFusion: parse one row expression, type it, evaluate it over a batch.
+"""The only module that calls DataFusion: parse one row expression, type it, evaluate it over a batch.
 
 A session per thread, made when first needed: one partition, and batches large enough that a chunk of rows comes back
-as one. Whatever DataFusion complains about leaves as :class:`ExpressionError`, which :mod:`.sql` turns into a message
+as one. Every error of DataFusion becomes an :class:`ExpressionError`, which :mod:`.sql` turns into a message
 that shows the user's own text.
 """
 
@@ -29,7 +29,7 @@ _local = threading.local()
 
 
 class ExpressionError(Exception):
-    """DataFusion's complaint in one line. Internal: callers say it in the user's terms."""
+    """An error of DataFusion in one line. Internal: callers rephrase it in the user's terms."""
 
 
 def _session() -> SessionContext:
@@ -98,7 +98,7 @@ def evaluate(batch: pa.RecordBatch, columns: Sequence[str], sqls: Sequence[str])
 def _plain_structs(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Structs as DataFusion can take them.
 
-    Its Arrow can't import a slice of a struct inside a struct, and its access to members forgets that the struct may be
+    Its Arrow can't import a slice of a struct inside a struct, and its access to members ignores that the struct may be
     null: members get the nulls of what is above them.
     """
     if not any(at.is_struct(field.type) for field in batch.schema):
@@ -137,7 +137,7 @@ _ASSERTION = re.compile(r"Assertion failed: [^:]*(?:::[^:]*)*: ")
 
 
 def plain_message(error: BaseException) -> str:
-    """What DataFusion complains about, in one line and without its own internals."""
+    """DataFusion's message in one line, without its internals."""
     text = _NOISE.sub("", str(error).split("\n\nbacktrace")[0])
     text = _PARSER.sub(r"\1", text)
     text = _ASSERTION.sub("", _REPORT.sub("", _INTERNAL.sub("", text)))

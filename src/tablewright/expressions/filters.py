@@ -1,4 +1,4 @@
-"""Which rows? A filter is SQL text or a pyarrow expression; compiled, both answer one question per batch.
+"""Filters: SQL text or a pyarrow expression, compiled to a function from a batch to a mask.
 
 Three-valued logic ends here: a row stays only where the filter is true, so a null drops it. ``regexp_match`` counts as
 true where it finds something (Lance coerces its list of groups), anywhere that AND, OR and NOT reach from the top.

@@ -1,4 +1,4 @@
-"""Simple conditions on Arrow's own kernels: an answer without a query engine's plan, which costs as much as the answer.
+"""Simple conditions on Arrow's kernels, without a query plan of DataFusion, which costs as much as the evaluation.
 
 Comparisons of a column, or of a whole number's remainder, with a literal; IN, BETWEEN, IS [NOT] NULL, and AND and OR
 of those. Only where both engines mean the same: numbers that the column's type can hold exactly, and text. There is no

@@ -54,7 +54,7 @@ def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
 
 
 class Scope:
-    """The columns there are, looked up by the names people write."""
+    """The available columns, looked up by the names that users write."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema

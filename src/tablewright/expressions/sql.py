@@ -3,11 +3,11 @@
 1. *Translate* Lance's names and quotes (:mod:`.translate`).
 2. *Check* the tree that DataFusion parsed (:mod:`.comparisons`), type it, and run it over zero rows: DataFusion folds
    constants then, so a literal that can't be cast fails here and not in the middle of a scan.
-3. *Evaluate*: a compiled expression is plain text and names. It travels in a task, and each batch is parsed anew,
-   which costs microseconds.
+3. *Evaluate*: a compiled expression is plain text and names, so it can be pickled in a task. Each batch is parsed
+   again, which costs microseconds.
 
 Deliberate differences from pylance: a comparison of texts where a column was meant is an error (:mod:`.quotes`), so is
-text behind a ``;`` or a second expression behind a comma (pylance drops it silently), and what :mod:`.comparisons`
+text after a ``;`` or a second expression after a comma (pylance drops it silently), and what :mod:`.comparisons`
 lists as plain is allowed.
 """
 

@@ -1,6 +1,6 @@
 """Lance's dialect into DataFusion's: names resolved and quoted, strings in single quotes, the clock read once.
 
-The translator walks over the tokens with one bit of memory, *is an operand expected here?* That bit tells a column
+The translator walks over the tokens with one bit of state, *is an operand expected here?* It distinguishes a column
 called ``end`` or ``from`` from the keyword, since keywords such as AND, IS, LIKE, FROM follow an operand:
 
 1. Where an operand is expected, a word is a keyword only if it opens an operand (NOT, CASE, CAST, NULL, TRUE…), a

@@ -1,6 +1,6 @@
 """What an Arrow IPC file claims about its record batch, read before anything is decompressed.
 
-A compressed buffer begins with its plain size, and Arrow allocates and fills that much before anybody can look at the
+A compressed buffer begins with its plain size, and Arrow allocates and fills that much before a caller can check the
 number of rows: 100 kB of zstd become gigabytes of zeros. So the few numbers that matter are read from the metadata
 first (Arrow's columnar format, "IPC File Format" and "Compression"):
 
@@ -9,7 +9,7 @@ first (Arrow's columnar format, "IPC File Format" and "Compression"):
    are compressed.
 3. Where they are, the first 8 bytes of each buffer are its plain size; -1 stands for a buffer that is stored plain.
 
-Every place is checked against the bytes that are there. Nothing is said about what Arrow checks itself.
+Every place is checked against the bytes that are there. What Arrow checks itself is left to Arrow.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def with_extension_types(schema: pa.Schema) -> pa.Schema:
     """
     try:
         return pa.schema(_Exported(schema))
-    except Exception:  # types of users raise what they like
+    except Exception:  # an extension type of a user may raise anything
         if len(schema) == 1:
             return schema
     columns = [with_extension_types(pa.schema([column])).field(0) for column in schema]

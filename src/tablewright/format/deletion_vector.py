@@ -1,7 +1,7 @@
 """Which rows of a fragment are deleted: a set of physical offsets and its two encodings.
 
 The set is a Roaring bitmap, so unions and ranks are cheap at any size. Offsets from ``2**32`` on, which Lance does not
-know but other formats do, lie in a second bitmap that is hardly ever there. On Lance's disk the set is
+know but other formats do, are in a second bitmap, which is usually absent. In a Lance table the set is
 
 - an **Arrow array** while it is small: an Arrow IPC file with one record batch whose one column is ``row_id: uint32 not
   null`` (compressed where that saves space). Lance writes its values in no particular order; ours ascend.
@@ -37,7 +37,7 @@ _SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 _NARROW_LIMIT = 2**32
 _OFFSET_LIMIT = 2**63  # offsets are signed 64-bit numbers wherever they are wide
 _BITMAP_FROM = 5000
-_ARRAY_VALUES_MAX = 1 << 26  # an Arrow file that claims more would only be there to fill memory
+_ARRAY_VALUES_MAX = 1 << 26  # no fragment needs more; a larger claim is an attempt to exhaust memory
 _BYTES_PER_OFFSET_MAX, _SLACK = 8, 4096  # of decompressed buffers: 4 bytes and a bit of validity, padded
 _BAD_SHOWN = 5
 
@@ -106,7 +106,7 @@ class DeletionVector:
         return DeletionVector(self.bitmap - other.bitmap, wide or None)
 
     def rank(self, offset: int) -> int:
-        """How many rows before ``offset`` are deleted."""
+        """Rank: how many rows before ``offset`` are deleted."""
         if offset <= 0:
             return 0
         below = int(self.bitmap.rank(min(offset, _NARROW_LIMIT) - 1))
@@ -139,13 +139,13 @@ class DeletionVector:
         return list(itertools.islice(itertools.chain(below, wide.iter_equal_or_larger(start)), count))
 
     def live_mask(self, physical_rows: int) -> npt.NDArray[np.bool_]:
-        """One bool per physical row: whether it is still there."""
+        """One bool per physical row: whether it is live (not deleted)."""
         mask = np.ones(physical_rows, np.bool_)
         mask[self._below(physical_rows).to_numpy()] = False
         return mask
 
     def _below(self, end: int) -> DeletionVector:
-        """The offsets below ``end``; the others are never spread out, however many they are."""
+        """The offsets below ``end``; the others are never expanded to an array."""
         if self.last is None or self.last < end:
             return self
         if end >= _NARROW_LIMIT:
@@ -153,11 +153,11 @@ class DeletionVector:
         return DeletionVector(self.bitmap & FrozenBitMap(range(end)))
 
     def live_offsets(self, physical_rows: int) -> npt.NDArray[np.int64]:
-        """The offsets of the rows that are still there, ascending."""
+        """The offsets of the live rows, ascending."""
         return np.flatnonzero(self.live_mask(physical_rows))
 
     def nth_live(self, ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The offsets of rows that are there, by their rank among these; only the deleted rows take memory.
+        """Select: the offset of the live row of each rank. Memory grows with the deleted rows only.
 
         >>> DeletionVector.of([1, 2]).nth_live(np.array([0, 1, 2])).tolist()
         [0, 3, 4]
@@ -175,13 +175,13 @@ class DeletionVector:
         deleted = self.to_numpy()
         if not len(deleted):
             return np.zeros(len(offsets), np.bool_)
-        wanted = offsets.astype(deleted.dtype)  # else all deleted offsets would be made as wide as these
+        wanted = offsets.astype(deleted.dtype)  # otherwise numpy would widen all deleted offsets to 64 bits
         place = np.minimum(np.searchsorted(deleted, wanted), len(deleted) - 1)
         hit: npt.NDArray[np.bool_] = np.equal(deleted[place], wanted)
         return hit
 
     def problems(self, physical_rows: int, num_deleted_rows: int | None = None) -> tuple[str, ...]:
-        """What does not fit a fragment of so many rows, whose metadata may say how many are deleted."""
+        """What contradicts a fragment of ``physical_rows`` rows, or the number of deleted rows in its metadata."""
         problems = []
         if (last := self.last) is not None and last >= physical_rows:
             count = len(self) - self.rank(physical_rows)
@@ -193,7 +193,7 @@ class DeletionVector:
 
 
 def _as_array(values: npt.NDArray[np.uint32]) -> array.array[int]:
-    """The form that pyroaring takes without looking at every number."""
+    """The form that pyroaring takes without a Python loop over the numbers."""
     return array.array("I", values.tobytes())
 
 
@@ -221,7 +221,7 @@ def encode_deletion_vector(vector: DeletionVector, file_type: DeletionFileType) 
         raise InvalidRequest(f"Lance's deletion files hold offsets below 2**32; this vector reaches {vector.last}.")
     offsets = vector.to_numpy().astype(np.uint32, copy=False)
     if file_type is DeletionFileType.BITMAP:
-        return encode_bitmap(BitMap(_as_array(offsets), optimize=False))  # from an array no run containers arise
+        return encode_bitmap(BitMap(_as_array(offsets), optimize=False))  # an array makes no run containers
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_file(sink, _SCHEMA, options=options) as writer:

@@ -4,7 +4,7 @@
 
     [u32 length][index section]     if there are indices
     [u32 length][transaction]       the commit that made this version
-    [u32 length][manifest]          knows the positions of both
+    [u32 length][manifest]          holds the positions of both
     i64 position of the manifest, u16 major, u16 minor, "LANC"
 
 All numbers are little-endian. Sections are found by the positions in the manifest, so any order can be read. The
@@ -103,7 +103,7 @@ def decode_manifest_file(
 
     ``path`` is named in errors; if it ends in a manifest's name, the version must agree. ``external`` reads sequences
     that old releases left in files of their own. Raises :class:`CorruptTable`, or :class:`UnsupportedFeature` if the
-    table needs a reader that knows more.
+    table needs a newer reader.
     """
     manifest, sections = decode_manifest(_manifest_section(data, path), path)
     if external is not None:

@@ -1,7 +1,7 @@
 """One node of a table's schema, as a value and as a protobuf message.
 
 A schema is a forest: every column is a tree of nodes, and the manifest lists all nodes depth first, parents before
-children. A node knows its id and its parent's; the helpers here turn the flat list into lookups by parent. Five facts
+children. A node has its id and its parent's; the helpers here turn the flat list into lookups by parent. Five facts
 of the message repeat what the metadata says (extension name, primary and clustering key). :meth:`Field.with_metadata`
 derives them, so they are never set by hand; a decoded field keeps them as they were written.
 
@@ -52,8 +52,8 @@ class Field:
     """One node: a column, a struct's member, a list's item, or one of the three nodes below a map.
 
     Invariants: ``id >= 0`` is unique in its schema; ``parent_id`` is -1 for a column, else the id of an earlier node.
-    ``encoding`` ``None`` stands for what Lance writes for the type. ``is_bytes_of_blob`` is said of nodes of a read
-    only (``format/blobs.py``), and never stored.
+    ``encoding`` ``None`` stands for what Lance writes for the type. ``is_bytes_of_blob`` marks nodes of a
+    read schema (``format/blobs.py``), and is never stored.
     """
 
     id: int

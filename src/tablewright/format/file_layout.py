@@ -1,8 +1,8 @@
 """Which nodes of a schema are columns of a data file, and what a file version can't hold.
 
 A data file lists one field id per physical column. In version 2.0 every node is a column. From 2.1 on only the leaves
-are: a struct or list lives in the columns of what is below it. A packed struct and a blob of the second kind are one
-column in all versions, an empty struct is its own leaf.
+are: a struct or list is stored in the columns of the leaves below it. A packed struct and a blob v2 are one column in
+all versions, an empty struct is its own leaf.
 
 The limits were found by writing each type with Lance 14.0.2 in each version and reading it back (the tests do it
 again). Lance writes several of them and then panics, or reads other rows than were written; we refuse before writing:

@@ -1,8 +1,8 @@
 """Feature flags: what a reader and a writer must understand before they touch a table.
 
 They are derived from a manifest's content, so they can't disagree with it. Three of them say something that the
-content does not show; those are sticky: once stored, they stay. A bit that we do not implement stops us, with
-pylance's words. Bits 128 and 2048, which pylance lets pass, mean something unknown and stop us too.
+content does not show; those are sticky: once stored, they stay. A bit that we do not implement is refused with
+pylance's message. So are bits 128 and 2048, which pylance accepts: their meaning is not known.
 
 Format: ``docs/format/table.md#feature-flags``.
 """

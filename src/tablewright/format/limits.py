@@ -1,8 +1,8 @@
-"""How far the numbers of a table go, and what is said when one of them is used up.
+"""The limits of version, fragment, field and row numbers, and the error when one is used up.
 
 Versions stay below 2**63: from there on a number is that of a detached version, which no reader takes for the latest.
 Fragment ids have 32 bits, field ids 31, and the next row id must fit 64. None of them is ever given twice, so a table
-whose mark was moved to the end, by use or by damage, can't grow.
+whose high-water mark reached the limit, by use or by damage, can't grow.
 """
 
 from __future__ import annotations

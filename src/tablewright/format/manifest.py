@@ -114,7 +114,7 @@ def problems_of_manifest(manifest: Manifest) -> tuple[str, ...]:
     """Every rule that this manifest breaks, in words; empty if it is sound.
 
     Cheap for any number of fragments: those that were read as bytes are judged by their columns here and one by one
-    when somebody decodes them.
+    when they are decoded.
     """
     return (
         *problems_of_schema(manifest.schema),

@@ -71,7 +71,7 @@ def encode_manifest(manifest: Manifest, sections: Sections) -> tuple[bytes, ...]
     """The message of a manifest in pieces, as it is, without its indices, which have a section of their own.
 
     Fragments with long sequences are megabytes each, and protobuf would copy them several times: they are put where
-    they belong, behind the fields of the schema.
+    they belong, after the fields of the schema.
     """
     what, fragments = f"Version {manifest.version}", manifest.fragments.raw
     if sum(map(len, fragments)) <= len(fragments) * _LONG_FRAGMENT_BYTES:
@@ -86,7 +86,7 @@ def decode_manifest(data: bytes, path: str) -> tuple[Manifest, Sections]:
     """The manifest in ``data``, its indices left out, and where the other sections are.
 
     Raises :class:`UnsupportedFeature` for a table that we can't read, :class:`CorruptTable` for anything else that is
-    no manifest. The rules are left to :func:`checked_after_reading`, which wants the indices too.
+    no manifest. The invariants are left to :func:`checked_after_reading`, which needs the indices too.
     """
     message = decode_message(pb.ManifestShell, data, path, "the manifest")
     check_readable(message.reader_feature_flags, path)

@@ -1,7 +1,7 @@
-"""Many ranges of row ids, one after the other: what Lance writes for rows that were moved in no order (one per row).
+"""A struct of arrays for many ``Range`` segments: Lance writes one per row where rows were moved in no order.
 
-A fragment may hold hundreds of thousands of them, so they are read from their bytes by array arithmetic and kept as two
-columns, as one segment. It encodes to the ranges that it was read from.
+A fragment may have hundreds of thousands of them. They are parsed by vectorised arithmetic on the bytes, without a
+message per segment, and kept as two columns that act as one segment. It encodes to the ranges it was read from.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ManyRanges:
         return starts[full], ends[full] - np.uint64(1)
 
     def finder(self) -> Callable[[Numbers], Offsets]:
-        """What :meth:`positions` needs to know, prepared once for many calls."""
+        """A binary search over the ranges sorted by start, prepared once for many calls of :meth:`positions`."""
         firsts, lasts = self.intervals()
         sizes = (lasts - firsts).astype(np.int64) + 1
         order = np.argsort(firsts, kind="stable")
@@ -90,12 +90,12 @@ class ManyRanges:
         return positions
 
     def positions(self, numbers: Numbers) -> Offsets:
-        """Where each number stands in the segment; -1 where it does not."""
+        """The position of each number in the segment; -1 if it is absent."""
         return self.finder()(numbers)
 
 
 def many_ranges(data: bytes) -> ManyRanges | None:
-    """The ranges in the bytes of a row-id sequence; ``None`` if they are few, or if anything else is in there."""
+    """The ranges in the bytes of a row-id sequence; ``None`` if they are few, or mixed with other shapes."""
     if len(data) < _SMALL_BYTES:
         return None
     begins = _segments(data)
@@ -119,10 +119,10 @@ def many_ranges(data: bytes) -> ManyRanges | None:
 
 
 def _segments(data: bytes) -> Offsets | None:
-    """Where each segment begins, if all are short, in the usual layout, and hold one range.
+    """The start of each segment's range message, or ``None`` unless every segment is short and holds one range.
 
-    Tag and length of a segment and then of its range, which is two bytes shorter: that can't stand inside a range, so
-    each such place is a segment, if it is where the one before ends.
+    Candidates are all places with the four header bytes of such a segment: its tag and length, then those of its range,
+    which is two bytes shorter. They are the segments if each begins where the one before it ends.
     """
     buffer = np.frombuffer(data, np.uint8)
     tags, sizes = buffer[:-3], buffer[1:-2]

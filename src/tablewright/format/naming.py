@@ -1,4 +1,4 @@
-"""Every path we ever write or look for, relative to the table's root.
+"""The paths of all files of a table, relative to its root.
 
 A version number becomes a manifest name in one of two ways: V1 is the plain number, V2 counts down from 2**64 - 1 in
 twenty digits, so that a lexicographic listing shows the newest first. A detached version (bit 63 set) has its own name
@@ -66,7 +66,7 @@ _DELETION_SUFFIX = {DeletionFileType.ARROW_ARRAY: "arrow", DeletionFileType.BITM
 
 
 def is_detached(version: int) -> bool:
-    """Whether this number belongs to a version beside the history of the table."""
+    """Whether this is the number of a detached version, which is not part of the table's history."""
     return version >= _DETACHED_FROM
 
 
@@ -90,7 +90,7 @@ def detached_path(version: int) -> str:
 
 
 def parse_manifest_name(name: str) -> tuple[int, Scheme] | None:
-    """Version and scheme of a file in ``_versions``; ``None`` for what is no manifest. Takes a name or a path.
+    """Version and scheme of a file in ``_versions``; ``None`` if it is no manifest. Takes a name or a path.
 
     >>> parse_manifest_name("18446744073709551610.manifest")
     (5, 'v2')

@@ -1,7 +1,7 @@
 """Portable 32-bit Roaring bitmaps: checked bytes to a frozen set of numbers and back.
 
-The library that reads them trusts its input: a container that claims fewer values than it holds makes it write beyond
-its memory. So every length, count and order is checked here first. The layout, all little-endian:
+pyroaring does not validate its input: a container that claims fewer values than it holds makes it write out of
+bounds. So every length, count and order is checked here first. The layout, all little-endian:
 
 1. Cookie ``0x303A`` and u32 container count; or u16 ``0x303B``, u16 count - 1 and a bit per container that is a run.
 2. Per container u16 key, u16 cardinality - 1. Keys ascend.
@@ -37,7 +37,7 @@ def encode_bitmap(values: FrozenBitMap | BitMap) -> bytes:
 def decode_bitmap(data: bytes, values_max: int | None = None) -> FrozenBitMap:
     """The bitmap in ``data``. Raises ``ValueError`` with the reason if the bytes are anything else.
 
-    ``values_max`` refuses a bitmap that counts more values, after a look at its header alone: as runs, all 2**32 of
+    ``values_max`` refuses a bitmap that counts more values, after reading its header alone: as runs, all 2**32 of
     them take less than a megabyte.
 
     >>> sorted(decode_bitmap(bytes.fromhex("3b3000000100000400010000000400")))

@@ -2,7 +2,7 @@
 
 Nearly every fragment of a table with stable row ids holds one range of ids, or a few. A columnar scan (``wire.py``) of
 three steps reads them all: where each fragment keeps its row ids, which segments these have, and the bounds of the
-ranges. Fragments with long sequences or with other shapes are only named: whoever needs them decodes them one by one.
+ranges. Fragments with long sequences or with other shapes are only listed: the caller decodes them one by one.
 :func:`encode_ranges` is the other direction, for many fragments of one range each.
 """
 
@@ -94,7 +94,7 @@ def _ranges_of_block(fragments: Sequence[bytes]) -> RowIdRanges:
 
 
 def _checked(physical_rows: Longs, plain: Bools, owners: Ints, low: Longs, high: Longs) -> RowIdRanges:
-    """Fragments whose ids are not as many as their rows are left to the decoder, which says what is wrong."""
+    """Fragments with another number of ids than rows are left to the decoder, which reports what is wrong."""
     sizes = (high - low).astype(np.int64)
     counted = np.zeros(len(plain), np.int64)
     np.add.at(counted, owners, sizes)
@@ -119,7 +119,7 @@ def _taken(spans: Spans, where: Bools) -> Spans:
 
 
 def _in_order(spans: Spans) -> Spans:
-    """In the order of the bytes: a scan notes what it meets round by round."""
+    """In the order of the bytes: a scan finds fields round by round, not in that order."""
     order = np.argsort(spans.starts, kind="stable")
     return Spans(spans.rows[order], spans.starts[order], spans.ends[order])
 

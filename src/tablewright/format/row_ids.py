@@ -1,14 +1,14 @@
-"""The stable row ids of one fragment: which id stands at which offset.
+"""The stable row ids of one fragment: the id at each physical offset.
 
 The ids are a sequence of segments (``segments.py``), one id per physical row, deleted rows included. No id comes twice
-in a sequence. Fragments just written hold one range; updates and compaction cut, join and pick:
+in a sequence. Fragments just written hold one range; updates and compaction slice, concatenate and select:
 
-1. *join* puts segments one after the other and melts two ranges that meet, as Lance does;
-2. *slice* keeps whole segments as they are; *select* and *without* look at runs of consecutive ids, so that ranges are
-   never spread out, and what comes of it takes as few bytes as possible (``segment_choice.py``);
-3. *positions* asks each segment, or all runs at once if there are many segments.
+1. *concat* appends segments and merges adjacent ranges, as Lance does;
+2. *slice* keeps whole segments as they are; *select* and *without* work on runs of consecutive ids, so that ranges are
+   never expanded, and encode the result in few bytes (``segment_choice.py``);
+3. *position_of* searches each segment, or the sorted runs of all segments if there are many.
 
-Bytes from a table may claim anything. :func:`decode_row_ids` raises :class:`CorruptTable` for broken segments,
+Input is not trusted: :func:`decode_row_ids` raises :class:`CorruptTable` for broken segments,
 duplicates, and more ids than a fragment can have rows; with the fragment's row count it checks that too, before any
 array of that size is made.
 
@@ -90,7 +90,7 @@ class RowIdSequence:
 
     # ------------------------------------------------------------------------------------------- cut, join, pick
     def concat(self, other: RowIdSequence) -> RowIdSequence:
-        """These ids and then the others'. Whoever joins sequences of one table knows that they share no id."""
+        """These ids and then the others'. Precondition: they share no id, as sequences of one table do."""
         if self.segments and other.segments:
             last, first = self.segments[-1], other.segments[0]
             if isinstance(last, Range) and isinstance(first, Range) and last.end == first.start:
@@ -207,7 +207,7 @@ def _numbers(values: npt.ArrayLike) -> Numbers:
 
 
 def _part(segment: Segment, low: int, high: int) -> RowIdSequence:
-    """The numbers at some positions of a segment, without those around them."""
+    """The numbers at some positions of a segment; the others are not expanded."""
     if isinstance(segment, Range):
         return RowIdSequence((Range(segment.start + low, segment.start + high),))
     if (low, high) == (0, segment.count):
@@ -223,7 +223,7 @@ def _part(segment: Segment, low: int, high: int) -> RowIdSequence:
 
 
 def _has_duplicates(segments: Sequence[Segment]) -> bool:
-    """Whether a number comes twice. All is put into runs, which are never more than the stored bytes say."""
+    """Whether a number comes twice. Works on runs, whose number is bounded by the stored bytes."""
     if not segments or (len(segments) == 1 and not isinstance(segments[0], Array | ManyRanges)):
         return False  # all other shapes ascend
     runs = [segment.intervals() for segment in segments]

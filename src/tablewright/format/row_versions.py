@@ -1,13 +1,13 @@
-"""In which version each row of a fragment was created, or last updated: runs of equal versions.
+"""Row versions of a fragment (created at, last updated at), run-length encoded.
 
 A run is as long as its span has numbers; the numbers themselves mean nothing. Scattered updates make a run of nearly
-every row, so runs are columns here (how many rows, which version), and both directions work on all of them at once:
+every row, so runs are kept as columns (number of rows, version), and both directions are vectorised:
 
 - *encode*: runs are coalesced, and a span is the range of row offsets that the run covers. Where runs are many, every
-  span begins at 0, as Lance writes it after a compaction: that saves up to 8 bytes each. All runs are laid out in one
-  buffer: the sizes of all parts first, then every part at its place.
+  span begins at 0, as Lance writes it after a compaction: that saves up to 8 bytes each. All runs are written to one
+  buffer: the offset of each part is the prefix sum of the sizes before it.
 - *decode*: the columnar scanner of ``wire.py`` reads run, span and range in three steps. Only spans of other shapes
-  (Lance writes them after a compaction) are looked at one by one.
+  (Lance writes them after a compaction) are decoded one by one.
 
 What was decoded encodes to the same bytes again, spans included.
 
@@ -52,7 +52,7 @@ _RANGE, _START, _END = 1, 1, 2  # of a segment, and of a range in it
 class VersionSequence:
     """One version per row, in the order of the rows. Make it with :meth:`constant` or :meth:`from_values`.
 
-    Both columns are as narrow as whoever made them could tell: where a run is a row, memory is what takes the time.
+    Both columns have the narrowest type that was known to fit: where a run is a row, memory bandwidth is the cost.
 
     >>> versions = VersionSequence.constant(4, 1).patched(np.array([2]), 7)
     >>> versions.runs, versions.to_numpy().tolist()
@@ -154,7 +154,7 @@ def _ascend(offsets: Column) -> bool:
 
 
 def _alternating(offsets: Column, rows: int, old: int, new: int) -> VersionSequence:
-    """``rows`` rows of version ``old``, those at ``offsets`` (ascending) of version ``new``: it takes turns."""
+    """``rows`` rows of version ``old``, those at ``offsets`` (ascending) of version ``new``: runs alternate."""
     if not len(offsets):
         return VersionSequence.constant(rows, old)
     kind = np.uint8 if max(old, new) < _ONE_BYTE else np.uint64
@@ -213,7 +213,7 @@ def encode_versions(sequence: VersionSequence) -> bytes:
 def _short_runs(counts: Column, versions: Column) -> bytes:
     """Runs that begin at 0, all numbers in one byte: each takes ten bytes, of which two differ.
 
-    Block by block in one buffer that stays in the processor's cache: memory that is touched first is what takes time.
+    Written in blocks through one buffer that stays in the processor's cache: first touches of memory dominate the cost.
     """
     block = bytearray(_SHORT_RUN) * _BLOCK_RUNS
     rows, out = np.frombuffer(block, np.uint8).reshape(-1, len(_SHORT_RUN)), io.BytesIO()
@@ -270,10 +270,10 @@ def _checked(
 
 
 def _decode_many(data: bytes) -> tuple[Column, Column] | None:
-    """Very many runs of the usual layout, read where they lie; ``None`` if they are few, or if something else is there.
+    """Very many runs of the usual layout, parsed without messages; ``None`` if they are few, or of another layout.
 
-    Every place where three tags and lengths stand as a run has them may be the begin of one. It is, if each of these
-    places is where the one before ends.
+    Candidates are all places with the three tags and lengths of a run. They are the runs if each begins where the one
+    before it ends.
     """
     if len(data) < _MANY_BYTES:
         return None

@@ -1,8 +1,8 @@
 """A table's schema: a flat tuple of nodes with ids, seen as a tree and as an Arrow schema.
 
-A column is known by its id for life; names may change. Data files list the ids of what they hold, so nearly all
-questions about a schema are questions about ids: which node is it, what lies below it, what is left when only some are
-wanted. The tree is indexed once per value and kept beside it. The neighbours do the details:
+A column keeps its id, names may change. Data files list the ids of what they hold, so nearly all lookups in a schema
+are by id: the node, its descendants, a projection to some ids. The tree is indexed once per value. Other modules do the
+details:
 
 - ``field.py``: one node and its message;  ``logical_types.py``: type names;  ``arrow_schema.py``: Arrow both ways
 - ``file_layout.py``: which nodes are columns of a data file, and what a file version can't hold
@@ -230,7 +230,7 @@ def schema_to_proto(schema: Schema) -> list[Any]:
 def schema_from_proto(fields: Iterable[Any], metadata: Mapping[str, bytes], path: str) -> Schema:
     """The schema of Field messages. A broken tree is :class:`CorruptTable`; nodes out of order are put in order.
 
-    Unknown logical types are let through: they matter only to those who ask for that column.
+    Unknown logical types are accepted: they matter only when that column is read.
     """
     nodes = tuple(field_from_proto(message) for message in fields)
     schema = Schema(fields=nodes, metadata=dict(metadata))

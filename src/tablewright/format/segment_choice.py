@@ -1,18 +1,17 @@
-"""Row ids in as few bytes as possible: which numbers form a segment, and in which of the five shapes.
+"""Segmentation of row ids: where a sequence is split into segments, and in which of the five shapes each is stored.
 
-Numbers come as *runs* (first and last of numbers that follow each other), so that a range costs the same whatever it
-spans. The size of every shape is known from a few figures per group of runs: its bounds, how many numbers it has and
-where its holes begin and end. So all groups are weighed at once, byte for byte as they would be written:
+The cheapest of a few candidate splits is chosen by exact encoded size. Input are *runs* of consecutive numbers (first,
+last), so a range costs the same whatever its length. The size of a group of runs in each shape follows from its bounds,
+its count and the bounds of its holes, so the sizes of all groups are computed at once, vectorised:
 
-1. Where numbers descend a segment ends; or everything becomes one plain array.
-2. Besides, segments may end at gaps: at those wider than 64, 1,024, 65,536 or 2**32 numbers, or wherever the upper 48
-   bits change, so that the numbers between fit 16 bits; and before and after runs of more than 1,024 numbers. The
-   cheapest of these ways is taken. A segment counts 32 bytes more than it has, because readers look at one after the
-   other; of equals the one with fewer segments.
-3. A group without holes is a range. Others take their smallest shape; of equals the first of range with holes, range
-   with bitmap and sorted array.
+1. Mandatory breaks: a segment ends where numbers descend. The alternative to all splits is one plain array.
+2. Candidate splits add breaks at gaps wider than 64, 1,024, 65,536 or 2**32 numbers, or where the upper 48 bits change
+   (so that offsets fit 16 bits); each also with breaks around runs of more than 1,024 numbers. Each segment costs 32
+   bytes extra, because readers search segments one after the other. Ties go to fewer segments.
+3. A group without holes is a range. Others take their smallest shape; ties go to range with holes, then range with
+   bitmap, then sorted array.
 
-Lance weighs with 4 bytes per hole and 2 per value of an array, whatever these need; any of its choices can be read.
+Lance estimates 4 bytes per hole and 2 per array value, whatever they need; any of its choices can be read.
 
 Format: ``docs/format/row-ids.md#segments``.
 """
@@ -89,7 +88,7 @@ def segments_of_runs(firsts: Numbers, lasts: Numbers) -> tuple[Segment, ...]:
 
 
 def _ways(firsts: Numbers, lasts: Numbers, descends: Breaks) -> Iterator[Breaks]:
-    """Where segments may end, one bool per pair of neighbours; each way once, those with fewer segments first."""
+    """Distinct candidate splits, fewest segments first: one bool per pair of adjacent runs, true at a break."""
     yield descends
     gaps = np.where(descends, 0, firsts[1:] - lasts[:-1])
     known = {descends.tobytes()}
@@ -119,7 +118,7 @@ def _array_cost(firsts: Numbers, lasts: Numbers) -> float:
 def _weighed(
     firsts: Numbers, lasts: Numbers, breaks: Breaks
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Sizes]:
-    """First and last run of each group, and the bytes of the group in each shape (infinite where it has none)."""
+    """First and last run of each group, and its encoded size in each shape (infinite where the shape can't hold it)."""
     begin = np.concatenate([[0], np.flatnonzero(breaks) + 1]).astype(np.int64)
     end = np.append(begin[1:], len(firsts)).astype(np.int64) - 1
     low, high = firsts[begin], lasts[end]
@@ -143,7 +142,7 @@ def _weighed(
 
 
 def _varint(values: npt.NDArray[np.generic]) -> Sizes:
-    """Bytes of whole numbers, seven bits each."""
+    """Encoded size of varints."""
     sizes = np.ones(len(values), np.float64)
     for bits in range(7, 64, 7):
         sizes += values >= values.dtype.type(1 << bits)  # type: ignore[operator]
@@ -151,22 +150,22 @@ def _varint(values: npt.NDArray[np.generic]) -> Sizes:
 
 
 def _field(values: Numbers) -> Sizes:
-    """A number with its tag; nothing for zero."""
+    """Encoded size of a varint field; 0 for the default value 0."""
     return np.where(values == 0, 0, _varint(values) + 1)
 
 
 def _tagged(sizes: Sizes) -> Sizes:
-    """Bytes with tag and length before them."""
+    """Encoded size of a length-delimited field with a one-byte tag."""
     return sizes + _varint(sizes) + 1
 
 
 def _nested(inner: Sizes) -> Sizes:
-    """A shape inside a segment inside a sequence."""
+    """Encoded size of a shape as a field of its segment, as a field of the sequence."""
     return _tagged(_tagged(inner))
 
 
 def _array(low: Numbers, high: Numbers, counts: Sizes) -> Sizes:
-    """So many numbers between two bounds (both included) as an array: its tag, base and values."""
+    """Encoded size of ``counts`` numbers between two bounds (both included) as an array: tag, base and values."""
     distance = (high - low).astype(np.float64)
     width = np.where(distance < 2**16, 2, np.where(distance < 2**32, 4, 8))
     base = np.where(width == 8, 0, _field(low))
@@ -195,7 +194,7 @@ def _shaped(firsts: Numbers, lasts: Numbers, breaks: Breaks) -> Iterator[Segment
 
 
 def _expanded(firsts: Numbers, lasts: Numbers) -> Numbers:
-    """All numbers of runs."""
+    """The numbers of all runs, expanded."""
     sizes = (lasts - firsts).astype(np.int64) + 1
     before = np.cumsum(sizes) - sizes
     numbers: Numbers = np.arange(int(sizes.sum()), dtype=np.uint64)

@@ -1,7 +1,7 @@
-"""Segments as messages, checked on the way in.
+"""Segments as protobuf messages, validated when decoded.
 
 Every rule that a segment's arithmetic relies on is checked here: bounds in order, holes ascending and inside, a bitmap
-of the right length without bits behind its end, whole numbers in arrays, nothing beyond 64 bits.
+of the right length without bits after its end, whole numbers in arrays, nothing beyond 64 bits.
 
 Format: ``docs/format/row-ids.md#segments``.
 """

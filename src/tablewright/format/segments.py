@@ -1,8 +1,8 @@
 """Runs of unsigned 64-bit numbers in the five shapes that Lance stores.
 
-A segment keeps its stored form (two bounds, or bytes) and answers questions by array arithmetic on it; values are made
-only on demand. So a range costs the same whatever it spans, equality is equality of bytes, and what was decoded encodes
-to the same bytes again. All ``end`` bounds are exclusive. In a bitmap the least significant bit comes first. Numbers in
+A segment keeps its stored form (two bounds, or bytes) and computes on it by array arithmetic; values are expanded only
+on demand. So a range costs the same whatever its length, equality is equality of bytes, and what was decoded encodes to
+the same bytes again. All ``end`` bounds are exclusive. In a bitmap the least significant bit comes first. Numbers in
 arrays are distances from the smallest in 16 or 32 bits, or plain 64 bits: the narrowest that fits.
 
 Which shape some numbers take is decided in ``segment_choice.py``.
@@ -93,11 +93,11 @@ class Range:
         return 1
 
     def finder(self) -> Finder:
-        """What :meth:`positions` needs to know, prepared once for many calls."""
+        """The search that :meth:`positions` does, prepared once for many calls."""
         return self.positions
 
     def positions(self, numbers: Numbers) -> Offsets:
-        """Where each number stands in the segment; -1 where it does not."""
+        """The position of each number in the segment; -1 if it is absent."""
         inside, distance = _within(numbers, self.start, self.end)
         return np.where(inside, distance, _ABSENT)
 
@@ -136,7 +136,7 @@ class RangeWithHoles:
         return len(self.holes) + 1
 
     def finder(self) -> Finder:
-        """What :meth:`positions` needs to know, prepared once for many calls."""
+        """The search that :meth:`positions` does, prepared once for many calls."""
         holes, start, end = self.holes.values(), self.start, self.end
 
         def positions(numbers: Numbers) -> Offsets:
@@ -148,7 +148,7 @@ class RangeWithHoles:
         return positions
 
     def positions(self, numbers: Numbers) -> Offsets:
-        """Where each number stands in the segment; -1 where it does not."""
+        """The position of each number in the segment; -1 if it is absent."""
         return self.finder()(numbers)
 
     def intervals(self) -> tuple[Numbers, Numbers]:
@@ -194,7 +194,7 @@ class RangeWithBitmap:
         return min(self.count, (self.end - self.start + 1) // 2)
 
     def finder(self) -> Finder:
-        """What :meth:`positions` needs to know, prepared once for many calls."""
+        """The search that :meth:`positions` does, prepared once for many calls."""
         packed, start, end = np.frombuffer(self.bitmap, np.uint8), self.start, self.end
         bits = _BITS_PER_BYTE[packed]
         before = np.cumsum(bits) - bits
@@ -212,7 +212,7 @@ class RangeWithBitmap:
         return positions
 
     def positions(self, numbers: Numbers) -> Offsets:
-        """Where each number stands in the segment; -1 where it does not."""
+        """The position of each number in the segment; -1 if it is absent."""
         return self.finder()(numbers)
 
     def intervals(self) -> tuple[Numbers, Numbers]:
@@ -246,11 +246,11 @@ class SortedArray:
         return self.count
 
     def finder(self) -> Finder:
-        """What :meth:`positions` needs to know, prepared once for many calls."""
+        """The search that :meth:`positions` does, prepared once for many calls."""
         return partial(_search, self.values())
 
     def positions(self, numbers: Numbers) -> Offsets:
-        """Where each number stands in the segment; -1 where it does not."""
+        """The position of each number in the segment; -1 if it is absent."""
         return self.finder()(numbers)
 
     def intervals(self) -> tuple[Numbers, Numbers]:
@@ -284,7 +284,7 @@ class Array:
         return self.count
 
     def finder(self) -> Finder:
-        """What :meth:`positions` needs to know, prepared once for many calls."""
+        """The search that :meth:`positions` does, prepared once for many calls."""
         values = self.values()
         order = np.argsort(values, kind="stable")
         ascending = values[order]
@@ -296,7 +296,7 @@ class Array:
         return positions
 
     def positions(self, numbers: Numbers) -> Offsets:
-        """Where each number stands in the segment; -1 where it does not."""
+        """The position of each number in the segment; -1 if it is absent."""
         return self.finder()(numbers)
 
     def intervals(self) -> tuple[Numbers, Numbers]:

@@ -1,8 +1,8 @@
-"""The version that the rows of a fragment were last updated in, for all fragments at once, where it is one.
+"""The last-updated-at version of each fragment whose rows all have the same one, for all fragments at once.
 
 A fragment that was written at once, or compacted from such, has one run of versions. A columnar scan (``wire.py``)
 reads them all from the fragments' bytes; none is decoded. Fragments with several runs, spans of other shapes or no
-versions are left to those who decode them.
+versions are left to the caller to decode.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _of_block(fragments: Sequence[bytes]) -> tuple[Longs, Bools]:
 
 
 def _alone(found: Scan, field: int, owners: Ints) -> tuple[Ints, Spans]:
-    """The places of a field that comes just once in its message, and whose they are."""
+    """The spans of a field that occurs exactly once in its message, and the positions of their owners."""
     spans = found.spans[field]
     once = ~found.bad & (np.bincount(spans.rows, minlength=len(owners)) == 1)
     kept = once[spans.rows]

@@ -1,4 +1,4 @@
-"""Protobuf at the edge: parsing that raises only our errors, unknown fields as bytes, and a columnar scanner.
+"""Protobuf input and output: parsing that raises only our errors, unknown fields as bytes, and a columnar scanner.
 
 *Unknown fields.* A message may carry fields of a newer release. :func:`unknown_of` returns exactly those, serialised;
 a codec keeps them beside the value, and ``MergeFromString`` puts them back when the value is written.
@@ -9,7 +9,7 @@ chosen top-level fields of many small messages at once, without one Python objec
 1. Every message has a cursor into one shared buffer; all cursors start at the first byte of their message.
 2. A round reads one field of every message that is not yet at its end: tag, then value or length, by array arithmetic.
 3. Wanted numbers and places are noted in columns (of several occurrences the last counts, as in protobuf), the cursors
-   move behind the field, and the next round begins. There are as many rounds as the longest message has fields.
+   move past the field, and the next round begins. There are as many rounds as the longest message has fields.
 
 A message whose fields do not end exactly at its last byte is marked in ``bad``.
 """
@@ -92,7 +92,7 @@ def unknown_of(message: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Where a length-delimited field was met, a row per occurrence: message, first byte, byte behind the last."""
+    """Where a length-delimited field was met, a row per occurrence: message, first byte, byte after the last."""
 
     rows: Ints
     starts: Ints
@@ -101,7 +101,7 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What :func:`scan` found: one column per wanted number, one set of places per wanted span, and who is broken."""
+    """What :func:`scan` found: a column per wanted number, the places of wanted spans, and which messages are bad."""
 
     numbers: dict[int, Longs]
     present: dict[int, Bools]
@@ -110,7 +110,7 @@ class Scan:
 
 
 def as_buffer(messages: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
-    """All messages in one buffer (padded, so that a read behind the last byte stays inside), their starts and ends."""
+    """All messages in one buffer (padded, so that a read past the last byte stays inside), their starts and ends."""
     lengths = np.fromiter(map(len, messages), dtype=np.int64, count=len(messages))
     ends = np.cumsum(lengths, dtype=np.int64)
     buffer = np.frombuffer(b"".join((*messages, _PADDING)), dtype=np.uint8)
@@ -128,7 +128,7 @@ def scan(
     """Read the top-level fields of all messages ``buffer[starts[i]:ends[i]]`` in rounds (see the module's text).
 
     ``numbers`` are varint fields (absent ones read 0), ``spans`` length-delimited ones. A wanted field that comes with
-    another wire type is passed over, as protobuf does. What is said about a bad message means nothing. The buffer needs
+    another wire type is passed over, as protobuf does. The columns are undefined for a bad message. The buffer needs
     20 spare bytes after the last end.
     """
     count = len(starts)
@@ -170,7 +170,7 @@ def _distinct(tags: Longs) -> list[int]:
 
 
 def _read_field(buffer: npt.NDArray[np.uint8], kind: int, cursor: Ints, limit: Ints) -> tuple[Longs, Ints, Ints, Bools]:
-    """The field of one wire type that begins at each cursor: number, first byte, byte behind, and if it is whole."""
+    """The field of one wire type that begins at each cursor: number, first byte, byte after it, whether it is whole."""
     match kind:
         case 0:  # varint
             value, behind, complete = _read_varints(buffer, cursor, limit)
@@ -195,7 +195,7 @@ def _join(parts: list[tuple[Ints, Ints, Ints]]) -> Spans:
 
 
 def _read_varints(buffer: npt.NDArray[np.uint8], cursor: Ints, limit: Ints) -> tuple[Longs, Ints, Bools]:
-    """One varint per cursor: its value, the place behind it, and whether it ended before its limit.
+    """One varint per cursor: its value, the position after it, and whether it ended before its limit.
 
     The eight bytes from each cursor on are taken as one number. Its lowest clear continuation bit marks the last byte;
     what lies above is masked away, and three shifts close the gaps between the groups of seven bits.

@@ -6,10 +6,9 @@ small table with the bounds of each page (``page_lookup.lance``), which is read 
 1. makes the keys distinct and sorts them, by the index's own order (``btree_order.py``);
 2. finds the pages that may hold each: equal values may span several, and pages of nulls hold none;
 3. finds the rows in these pages (``btree_search.py``), from ``values`` alone;
-4. takes the ``ids`` of the rows that match, and gives them to every probe that asked.
+4. takes the ``ids`` of the rows that match, and returns them for every probe of that key.
 
-Memory is a few groups of pages, and the hits. What an id means, and whether its row is still there, is the business of
-``btree_rows.py``.
+Memory is a few groups of pages, and the hits. ``btree_rows.py`` turns ids into rows and drops those that are deleted.
 
 Format: ``docs/format/indices.md#btree-files``.
 """
@@ -82,7 +81,7 @@ class BTreeIndex:
 
     @property
     def num_entries(self) -> int:
-        """How many rows the index knows, those without a value included."""
+        """How many rows the index has, nulls included."""
         return self._pages.num_rows
 
     @property
@@ -173,7 +172,7 @@ class BTreeIndex:
 
 
 def _side_by_side(parts: list[Any], whole: Any) -> Iterator[tuple[Any, Any]]:
-    """Each part with the values that stand at its place in ``whole``."""
+    """Each part with the values at its position in ``whole``."""
     begin = 0
     for part in parts:
         yield part, whole[begin : begin + len(part)]

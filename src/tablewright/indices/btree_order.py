@@ -4,12 +4,12 @@ Lance sorts numbers by value, floats by the *total order* of their bits (-NaN, -
 everything else by bytes. Two values are equal if nothing in that order separates them: -0.0 is not 0.0, and NaN equals
 the NaN with the same bits. pylance's merge sees it the same way (its filters don't).
 
-Values become one of two things, and each knows how to search itself:
+Values have one of two representations, each with its own search:
 
 - *numbers* (also dates, times, booleans): a numpy array of integers in that order;
 - *bytes* (text, binary, decimals as big-endian numbers): an Arrow array of ``large_binary``. To compare many with many,
-  the 8 bytes behind a prefix that both sides are known to share stand for the whole. Where those are equal the answer
-  is "unknown", which a search may treat as "could be here".
+  the 8 bytes after a prefix that both sides share are compared as one number. Where those are equal the answer is
+  "unknown", which a search treats as "may be here".
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Order(Protocol):
         """Compares key i, which lies between ``lows[i]`` and ``highs[i]``, with values that do too.
 
         The function takes values and a matrix of their indices, one row per key: -1 where the value comes before the
-        key, 1 where it comes after, 0 where they are equal or nobody knows.
+        key, 1 where it comes after, 0 where they are equal or it is not known.
         """
 
     def matches(self, keys: Any, values: Any) -> tuple[Longs, Longs]:
@@ -163,7 +163,7 @@ class _Bytes:
 
 
 def _big_endian(array: pa.Array) -> pa.Array:
-    """Decimals as bytes that sort as they do: the highest byte first, its sign turned round."""
+    """Decimals as bytes that sort as they do: the highest byte first, its sign bit inverted."""
     if not len(array):
         return pa.array([], pa.large_binary())
     width = array.type.byte_width
@@ -175,7 +175,7 @@ def _big_endian(array: pa.Array) -> pa.Array:
 
 
 def _characters(array: pa.Array, which: Longs, skip: Longs, width: int) -> npt.NDArray[np.uint8]:
-    """``width`` bytes behind the first ``skip`` of the values at ``which``, zeros where they end."""
+    """``width`` bytes after the first ``skip`` of the values at ``which``, padded with zeros."""
     _, offsets_buffer, data_buffer = array.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int64)[array.offset : array.offset + len(array) + 1]
     data = np.frombuffer(data_buffer or b"", np.uint8)
@@ -194,7 +194,7 @@ def _codes(array: pa.Array, which: Longs, skip: Longs) -> npt.NDArray[np.uint64]
 def _shared_prefixes(lows: pa.Array, highs: pa.Array) -> Longs:
     """How many bytes all values from low to high begin with in common, looked for in the first 256.
 
-    Zeros stand where a value has ended, here as in the codes: a shorter value never compares greater for it.
+    Shorter values are padded with zeros, as in the codes, so they never compare greater.
     """
     everything, nothing = np.arange(len(lows)), np.zeros(len(lows), np.int64)
     width = min(_PREFIX_MAX, max(1, pc.max(pc.binary_length(highs)).as_py() or 0))

@@ -1,9 +1,8 @@
 """From what a BTREE stores to rows of a version: which segments can be used, what they cover, which rows are alive.
 
-An index answers for the fragments that it *covers*: those of its bitmap that still exist. Everything else in it is
-stale. A row that moved or was deleted stays in the index: its old address lies behind a deletion file, and so does the
-old place of a stable row id. So an entry counts if its row is alive in a covered fragment, and rows of all other
-fragments have to be found by a scan.
+An index *covers* the fragments of its bitmap that still exist. Everything else in it is stale. A row that moved or was
+deleted stays in the index: its old address is in a deletion file, and so is the old position of a stable row id. So an
+entry counts if its row is live in a covered fragment, and rows of all other fragments have to be found by a scan.
 
 After a compaction that deferred its work on indices an index may hold addresses of fragments that are gone and yet name
 the new ones in its bitmap. The fragments that such a compaction wrote don't count as covered here.
@@ -69,7 +68,7 @@ def _is_readable(index: IndexMetadata) -> bool:
 
 
 def covered(snapshot: Snapshot, segments: Iterable[IndexMetadata]) -> FrozenBitMap:
-    """The fragments that these segments answer for."""
+    """The fragments that these segments cover."""
     named = FrozenBitMap.union(FrozenBitMap(), *(index.coverage or FrozenBitMap() for index in segments))
     live = FrozenBitMap(array.array("I", snapshot.fragments.ids.astype(np.uint32).tobytes()))
     reused = [index.coverage or FrozenBitMap() for index in snapshot.manifest.indices if index.name == _REUSE]
@@ -79,7 +78,7 @@ def covered(snapshot: Snapshot, segments: Iterable[IndexMetadata]) -> FrozenBitM
 def find_rows(snapshot: Snapshot, segments: Iterable[IndexMetadata], keys: pa.Array) -> tuple[Longs, Addresses]:
     """The live rows in covered fragments that hold a key: its position among the keys, and the row's address.
 
-    Ordered by position, then address. A row comes once per probe, also if several segments know it.
+    Ordered by position, then address. A row comes once per probe, also if several segments hold it.
     """
     found = [_found(snapshot, index, keys) for index in segments]
     positions = np.concatenate([np.zeros(0, np.int64), *(positions for positions, _ in found)])
@@ -150,7 +149,7 @@ def _live_addresses(
 
 
 def _by_fragment(snapshot: Snapshot, fragments: FrozenBitMap, owners: Addresses) -> Iterator[tuple[Fragment, Longs]]:
-    """Those of the fragments that own something, and the places in ``owners`` where they do."""
+    """The ``fragments`` that occur in ``owners``, and the positions where each does."""
     order = np.argsort(owners, kind="stable")
     ids, begins = np.unique(owners[order], return_index=True)
     for fragment_id, hits in zip(ids.tolist(), np.split(order, begins[1:]), strict=False):

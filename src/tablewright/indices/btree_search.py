@@ -1,4 +1,4 @@
-"""Finding keys in the sorted column of a BTREE without reading all of it.
+"""k-ary and interpolation search for many keys in the sorted column of a BTREE, without reading all of it.
 
 Keys come sorted and distinct, with the *window* of rows that may hold each: the pages that the lookup names. Reading
 whole pages is right while there are several keys per page, and wasteful when 1,000 keys lie in as many pages. So:
@@ -10,7 +10,7 @@ whole pages is right while there are several keys per page, and wasteful when 1,
    rows lie around the place that the page's bounds let expect; that alone narrows most windows to 16 rows.
 
 So a scattered key costs the same few rows in a large index as in a small one; 1,000 keys in 10 million rows took a
-quarter to a third of the time that reading their pages took. Windows stay wide where nothing tells their rows from the
+quarter to a third of the time that reading their pages took. Windows stay wide where rows can't be told from the
 key: many equal values, or text that differs only after some 264 bytes. Those are read whole.
 """
 
@@ -116,7 +116,7 @@ def _narrowed(order: Order, column: ColumnReader, group: KeyGroup) -> tuple[Long
 
 
 def _expected(group: KeyGroup) -> Longs:
-    """Rows around the place where a number would be, were the numbers of its window evenly spread."""
+    """Interpolation search: rows around the position that a number has if its window is evenly distributed."""
     smallest, largest = group.smallest.astype(np.float64), group.largest.astype(np.float64)
     share = (group.keys.astype(np.float64) - smallest) / np.maximum(largest - smallest, 1)
     guesses = group.lows + (np.clip(share, 0, 1) * (group.highs - group.lows)).astype(np.int64)

@@ -1,7 +1,7 @@
-"""What an index says against what the table says, as far as a look costs little.
+"""Cheap consistency checks of an index against the table.
 
-A merge believes an index: rows that it names are replaced, keys that it does not find are inserted. A damaged index
-would lose rows or double them, so
+A merge relies on the index: rows that it names are replaced, keys that it does not find are inserted. A damaged index
+would lose or duplicate rows, so these are checked:
 
 - *its size*: an index has at least as many entries as there are live rows in the fragments that it covers;
 - *its ids*: none belongs to a fragment or row that the table never had;
@@ -9,7 +9,7 @@ would lose rows or double them, so
 - *its hits*: no row has two keys, and some of the rows are read: up to 64 of up to 4 fragments, evenly chosen, must
   hold the key that the index found there.
 
-What this can't notice: an index that leaves out single keys, or names a few wrong rows among very many.
+What this does not detect: an index that leaves out single keys, or names a few wrong rows among very many.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def problems_of_size(num_entries: int, live_rows: int) -> Iterator[str]:
 
 
 def problems_of_ids(snapshot: Snapshot, ids: Addresses, *, are_addresses: bool) -> Iterator[str]:
-    """Ids that the table has never given."""
+    """Ids that the table has never assigned."""
     if not len(ids):
         return
     highest = int(ids.max())

@@ -1,15 +1,15 @@
-"""Rows of a table with dynamic buckets get their bucket: a Spark DataFrame, or an Arrow table.
+"""Bucket assignment for the rows of a table with dynamic buckets: of a Spark DataFrame, or of an Arrow table.
 
 1. Every row gets the hash of its key and of its partition, and the *channel* that owns the hash.
-2. All rows of a channel meet in one task, by partition and hash. What the table knows of these hashes already comes
-   with them.
-3. There the assigner of the channel (:mod:`tablewright.paimon.format.assigner`) gives out buckets, in the order of the
+2. Rows are shuffled by channel, sorted by partition and hash: a channel is one task. The hashes of the channel that the
+   table has already are sent along.
+3. There the assigner of the channel (:mod:`tablewright.paimon.format.assigner`) assigns buckets, in the order of the
    hashes.
 
-The order in which rows come to a Spark task is not the same each time, so it can't decide: new keys take their places
-by ascending hash. That makes the answer a function of the *set* of keys, the index and the options; a task that runs
-twice, or a DataFrame that is computed again, gives the same one. Java gives places in the order of arrival, so it may
-put a new key into another bucket than we do; both are right, and the hash files tell what was done.
+The order in which rows come to a Spark task is not deterministic, so new keys are assigned by ascending hash. That
+makes the result a function of the *set* of keys, the index and the options; a task that runs twice, or a DataFrame that
+is computed again, gives the same one. Java assigns in the order of arrival, so it may put a new key into another bucket
+than we do; both are valid, and the hash files record what was done.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BucketAssignment:
     """Rows with their buckets, and the hash files that have to be committed with them.
 
     ``frame`` is what was given, a DataFrame or a table, with the column ``_bucket``. A DataFrame is computed when
-    somebody asks for its rows, and :meth:`hash_files` reads its keys once more: if it takes long, or is not the same
+    its rows are read, and :meth:`hash_files` reads its keys once more: if it takes long, or is not the same
     each time it is computed, ``cache()`` what you give.
     """
 
@@ -194,7 +194,7 @@ def _letters(index: BucketIndex, types: Sequence[pa.DataType], channels: Channel
 # --------------------------------------------------------------------------------------------------------- in a worker
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where rows go: the channel, the row of the partition, the hash of the key."""
+    """The destination of rows: the channel, the row of the partition, the hash of the key."""
 
     plan: _KeyPlan
     channels: Channels

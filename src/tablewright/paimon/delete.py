@@ -1,11 +1,11 @@
-"""Delete: rows that match are hidden behind deletion vectors, and the next snapshot says so.
+"""Delete: matching rows are added to deletion vectors, which the next snapshot refers to.
 
 1. *match*: a task per data file finds the positions of its live rows that match.
 2. *plan*: what was deleted before and what goes now, united per data file; which index files that changes, and what
    they and the snapshot will be. :mod:`.delete_plan` decides all of it without touching the table; here the vectors
    are read that it asks for.
 3. *commit*: the new files are written, and the snapshot is made visible by put-if-absent. If another writer was
-   quicker, all that was written is removed and the table is read again.
+   first, all that was written is removed and the table is read again.
 
 A data file never changes, and its vector only grows; so what a task found stays true on newer snapshots, less what
 others have deleted meanwhile. Only files that came since then are searched after a lost race; if the columns changed,
@@ -162,7 +162,7 @@ def _commit(world: World, ending: Ending) -> None:
         for file in ending.files:
             leftovers.add([file.path])
             world.store.put(file.path, file.data)
-    # From here on the snapshot may be there even if we do not hear of it: only a certain "no" removes what it names.
+    # From here on the snapshot may exist even without a reply: only a certain "no" removes the files that it names.
     try:
         published = publish_snapshot(world, ending.snapshot)
     except AccessDenied:

@@ -1,4 +1,4 @@
-"""What a delete changes, as values: which vectors grow, which index files give way, which files and snapshot come.
+"""The plan of a delete, as values: which vectors grow, which index files are replaced, the new files and snapshot.
 
 1. :func:`plan_delete`: per partition and bucket, which index files are replaced, and which of their vectors stay as
    they are and have to be carried on. In a table without buckets those are the files that hold a vector that grows; a
@@ -39,7 +39,7 @@ __all__ = ["BucketPlan", "DeletePlan", "Ending", "Growth", "NewFile", "finish_de
 
 FileKey = tuple[bytes, int, str]
 
-_BATCH_IDENTIFIER = 2**63 - 1  # what Paimon's batch writers call their only commit
+_BATCH_IDENTIFIER = 2**63 - 1  # the identifier that Paimon's batch writers use for their only commit
 _DEFAULT_COMPRESSION = "zstd"
 
 
@@ -119,7 +119,7 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What is left to do: write these files (``index_files`` are the paths of some), then show the snapshot."""
+    """What remains to be done: write these files (``index_files`` are the paths of some), then publish the snapshot."""
 
     files: tuple[NewFile, ...]
     index_files: tuple[str, ...]
@@ -173,7 +173,7 @@ def finish_delete(
 ) -> Ending:
     """The files and the snapshot of a plan. ``kept`` holds the vectors of ``plan.kept``.
 
-    ``unique`` are three names that nobody else has: for index files, for manifests, and the snapshot's own.
+    ``unique`` are three unique names: for index files, for manifests, and the snapshot's own.
     """
     of_index_files, of_manifests, of_snapshot = unique
     names = (f"index-{of_index_files}-{number}" for number in itertools.count())

@@ -1,4 +1,4 @@
-"""What this release reads, and what it refuses by name.
+"""Which kinds of tables this release reads, and errors for the others.
 
 A table is read file by file, without merging rows of several files. That is right for
 

@@ -1,7 +1,7 @@
 """A table's metadata, read through the store: schemas, snapshots, manifests, index manifest.
 
-Which snapshot is the newest? ``snapshot/LATEST`` is a hint that may lag, so it is believed only if its snapshot is
-there and the next is not; otherwise the directory is listed. The columns of a table are those of its newest schema
+The newest snapshot: ``snapshot/LATEST`` is a hint that may lag, so it is used only if its snapshot exists and the next
+one does not; otherwise the directory is listed. The columns of a table are those of its newest schema
 file; of an older snapshot, those of the schema that it was written with. Options are always the newest.
 """
 
@@ -171,7 +171,7 @@ def _read_list(store: Store, place: ManifestList) -> Records:
 
 
 def _read_files(store: Store, snapshot: Snapshot, lists: tuple[Records, ...]) -> tuple[DataFile, ...]:
-    """The files of all manifests, which are read side by side: a table has many, and a store takes its time."""
+    """The files of all manifests, read in parallel: a table has many, and a store has latency."""
 
     def read(manifest: Manifest) -> tuple[FileEntry, ...]:
         path = f"{MANIFESTS}/{manifest.name}"

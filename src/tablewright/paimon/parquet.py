@@ -1,7 +1,7 @@
 """Parquet data files, streamed through any store.
 
 A file on disk is opened by Arrow itself. Everywhere else Arrow reads through a file object whose reads are ranges of
-the store, so that faults, credentials and counting are the store's business as ever.
+the store, so that errors, credentials and counting of requests are handled by the store.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_batches(
     """The named top-level columns of a data file, some rows at a time, in the order of the file.
 
     Each batch comes with the position of its first row in the file. ``rows`` is how many the file has to have; without
-    any column the batches only count them. ``choose`` tells of each row group whether it is to be read.
+    any column the batches only count them. ``choose`` says for each row group whether it is read.
     """
     where = join_uri(store.location.uri, path)
     try:
@@ -95,7 +95,7 @@ def _check(file: pq.ParquetFile, rows: int, columns: Sequence[str], where: str) 
 
 
 def _batch_rows(file: pq.ParquetFile) -> int:
-    """So many rows that a batch takes about ``_BATCH_BYTES``."""
+    """The number of rows that take about ``_BATCH_BYTES``."""
     groups = (file.metadata.row_group(index) for index in range(file.metadata.num_row_groups))
     per_row: int = sum(group.total_byte_size for group in groups) // max(1, file.metadata.num_rows)
     return min(_BATCH_ROWS_MAX, max(_BATCH_ROWS_MIN, _BATCH_BYTES // max(1, per_row)))

@@ -1,4 +1,4 @@
-"""What a filter need not look at: partitions for which it is not true, files and row groups in which no row can match.
+"""Pruning by statistics: partitions for which a filter is false, files and row groups in which no row can match.
 
 A filter is true where all that AND joins is true. So
 
@@ -90,7 +90,7 @@ def matching_partitions(predicate: Predicate, schema: pa.Schema, partitions: pa.
 
 
 def _of_arrow(expression: pc.Expression, schema: pa.Schema, partitions: pa.RecordBatch) -> Mask:
-    """Partitions as guarantees for files that nobody opens."""
+    """Arrow's own pruning, with the partitions as guarantees of fragments that are never opened."""
     facts = []
     for row in range(partitions.num_rows):
         fact = pc.scalar(True)
@@ -172,7 +172,7 @@ class _Questions:
         return np.ones(self._units, np.bool_)
 
     def about(self, tree: Expr) -> Callable[[Answers], Mask]:
-        """How the answers tell which units may hold rows for which a part of the filter is true."""
+        """A function of the answers: which units may hold rows for which a part of the filter is true."""
         variant = tree.variant_name()
         if variant == "BinaryExpr":
             operator = tree.rex_call_operator()

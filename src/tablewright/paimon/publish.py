@@ -1,8 +1,8 @@
-"""How one snapshot file becomes visible exactly once.
+"""Publishing a snapshot file by put-if-absent.
 
-Put-if-absent of ``snapshot/snapshot-<n>`` is the visible moment. (Paimon's own writers rename a temporary file to that
-name if nothing is there: whoever comes first holds it, in either way.) A snapshot names the user and the identifier of
-the commit that made it, and each of our commits is a user of its own.
+Put-if-absent of ``snapshot/snapshot-<n>`` is the commit point. (Paimon's own writers rename a temporary file to that
+name if it does not exist, so the first writer wins in either way.) A snapshot names the user and the identifier of the
+commit that made it, and each of our commits uses a unique user.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def publish_snapshot(world: World, snapshot: Snapshot) -> bool:
 
 
 def write_hint(world: World, id: int) -> None:
-    """Tell readers where to look first. It is advice: if it can't be written, they look further."""
+    """Write the hint ``LATEST``. It is advisory, so a failure is ignored."""
     try:
         put_advice(world.store, LATEST_HINT, str(id).encode())
     except StorageError:

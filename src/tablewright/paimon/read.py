@@ -1,4 +1,4 @@
-"""Reading: one task per data file, each a small letter that a thread here or a Spark worker can run.
+"""Reading: one picklable task per data file, run by a thread here or by a Spark worker.
 
 1. *plan* (pure, but for the table's listing where directories are ambiguous): which files can hold rows that match
    (:mod:`.pruning`), which of their columns make the table's, which deletion vector belongs to each.
@@ -61,7 +61,7 @@ class StoredVector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
-    """One data file to be read, as a letter.
+    """One data file to be read. Picklable.
 
     ``sources`` are the columns that are read, ``columns`` those that are wanted in the end; the filter may need more.
     """
@@ -82,7 +82,7 @@ class FileTask:
         return pa.schema([self.schema.field(name) for name in self.columns])
 
     def predicate(self) -> Predicate | None:
-        """The filter, compiled where it is needed: compiled ones do not travel."""
+        """The filter, compiled where it is used: a compiled one is not pickled."""
         if isinstance(self.filter, str):
             return _compiled(self.filter, self.schema, self.now_ns)
         return None if self.filter is None else compile_filter(self.filter, self.schema, now_ns=self.now_ns)

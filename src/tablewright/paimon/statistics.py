@@ -1,8 +1,8 @@
-"""The least and greatest values that writers noted, as :class:`~tablewright.paimon.pruning.Bound`.
+"""Minimum and maximum statistics of files and row groups, as :class:`~tablewright.paimon.pruning.Bound`.
 
 *Of data files*: the manifest has them in BinaryRows, for the columns that it names or, if it names none, for all of the
-file's schema. Writers shorten texts and round times there, each in its own way, so only whole numbers and dates are
-believed.
+file's schema. Writers shorten texts and round times there, each in its own way, so only those of whole numbers
+and dates are used.
 
 *Of row groups*: the footer of a Parquet file has them. What Arrow's reader does not trust it does not show.
 
@@ -129,9 +129,9 @@ def _of_chunks(chunks: Sequence[pq.ColumnChunkMetaData], stored: pa.DataType, ki
 
 
 def _values(values: list[Any], raw: pa.DataType | None, stored: pa.DataType, kind: pa.DataType) -> pa.Array:
-    """Values of Parquet's physical types as the table's; null for all if they are not what they seem.
+    """Values of Parquet's physical types as the table's; null for all if they are of another type.
 
-    Some writers have noted NaN, which bounds nothing.
+    Some writers store NaN, which is no bound.
     """
     if raw is None:
         return pa.nulls(len(values), kind)

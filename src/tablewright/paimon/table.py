@@ -1,4 +1,4 @@
-"""``PaimonTable``: a Paimon table at one snapshot, to be read, looked into, and deleted from."""
+"""``PaimonTable``: a Paimon table at one snapshot, to read, inspect and delete from."""
 
 from __future__ import annotations
 
@@ -166,14 +166,14 @@ class PaimonTable:
         return pa.Table.from_batches(batches, plan.schema)
 
     def count_rows(self, filter: Filter | None = None) -> int:
-        """How many rows there are. Without a filter the metadata tell, and no data file is opened."""
+        """How many rows there are. Without a filter the metadata are enough, and no data file is opened."""
         plan = self._plan((), filter)
         if filter is not None:
             return sum(batch.num_rows for batch in flow(partial(read_file, store=self._store), plan.tasks))
         return sum(task.rows - self._deleted(task.vector) for task in plan.tasks)
 
     def to_spark(self, columns: Sequence[str] | None = None, filter: str | None = None, *, spark: Any = None) -> Any:
-        """The rows as a Spark DataFrame, one task per data file. Rows never pass the driver."""
+        """The rows as a Spark DataFrame, one task per data file. No rows pass through the driver."""
         if filter is not None and not isinstance(filter, str):
             raise InvalidRequest("filter must be SQL text for to_spark(): Arrow expressions do not travel to workers.")
         from tablewright.engine.spark.frames import read_frame

@@ -1,4 +1,4 @@
-"""The table at rest: which versions there are, and one of them as a value."""
+"""Finding and loading versions of a table; a version as an immutable value."""
 
 from tablewright.snapshot.branch import (
     Reference,

@@ -3,12 +3,12 @@
 Making one copies no data. Its first manifest has the number of the version it came from; every inherited file gets a
 ``base_id`` that names the source as a base path, and later commits count on from there. Steps:
 
-1. Write a ``Clone`` transaction and, by put-if-absent, the first manifest into ``tree/{branch}/``. Nobody looks there
-   yet.
+1. Write a ``Clone`` transaction and, by put-if-absent, the first manifest into ``tree/{branch}/``. No reader looks
+   there yet.
 2. Put-if-absent the branch's description in ``_refs/branches/``: from now on the branch exists.
 
-If we die between the two, the next who creates the same branch from the same version adopts the manifest, and deleting
-the branch removes it. Deleting goes the other way round: description first, then the files, until none is left. A
+If the process dies between the two, the next creation of the same branch from the same version adopts the manifest, and
+deleting the branch removes it. Deleting is the reverse: description first, then the files, until none is left. A
 commit looks for the description after it has published its version, so a late one takes it back and fails
 (:mod:`tablewright.transaction.commit`).
 
@@ -73,7 +73,7 @@ F = TypeVar("F", DataFile, DeletionFile, IndexMetadata)
 
 # ------------------------------------------------------------------------------------------------------ references
 def resolve_reference(snapshot: Snapshot, reference: Reference | None) -> tuple[str | None, int]:
-    """Branch and version that ``reference`` means to someone who looks at ``snapshot``; ``None`` is that version."""
+    """Branch and version that ``reference`` means, relative to ``snapshot``; ``None`` is that version."""
     match reference:
         case None:
             return snapshot.branch, snapshot.version
@@ -97,7 +97,7 @@ def _number(version: Any, reference: Any) -> int:
 
 
 def open_reference(snapshot: Snapshot, reference: Reference) -> Snapshot:
-    """The version that ``reference`` means to someone who looks at ``snapshot``."""
+    """The version that ``reference`` means, relative to ``snapshot``."""
     branch, version = resolve_reference(snapshot, reference)
     if branch == snapshot.branch:
         return snapshot if version == snapshot.version else open_snapshot(snapshot.world, version)
@@ -152,7 +152,7 @@ def create_branch(source: Snapshot, name: str) -> Snapshot:
 
 
 def _check_free(store: Store, source: Snapshot, name: str) -> None:
-    """Refuse a place that holds versions though there is no such branch: they would become versions of the new one.
+    """Refuse a directory that holds versions though no such branch exists: they would become versions of the new one.
 
     A late writer, or a process that died while it created or deleted the branch, leaves them. A version with the number
     that the new branch begins with may be its first one, see `_adopted`.
@@ -198,7 +198,7 @@ def _write_first_version(world: World, source: Snapshot, name: str) -> Snapshot:
 
 
 def _adopted(store: Store, entry: VersionEntry, clone: Clone) -> ManifestFile:
-    """What somebody left here who wanted the same branch of the same version and did not come to describe it."""
+    """The first version that an interrupted creation of the same branch from the same version left."""
     file = read_manifest(store, entry)
     transaction = read_transaction(store, file)
     latest = latest_version(store)
@@ -255,7 +255,7 @@ def delete_branch(main: World, name: str) -> None:
     _check_unused(main.store, name, branches)
     main.store.delete(branch_path(name))
     nested = [branch_root(other) for other in branches if other.startswith(f"{name}/")]
-    for _ in range(_ROUNDS_MAX):  # a writer that looked before the description went may still add files
+    for _ in range(_ROUNDS_MAX):  # a writer that read the description before it was removed may still add files
         if not delete_tree(main.store, root, keep=nested):
             break
 

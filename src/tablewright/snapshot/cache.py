@@ -1,6 +1,6 @@
-"""A cache bounded by bytes, for values that never change under their key.
+"""An LRU cache bounded by bytes, for values that never change under their key.
 
-Least recently used entries leave first. Threads may share it: two that miss at once both load, and the first
+Least recently used entries are evicted first. Threads may share it: two that miss at once both load, and the first
 value stays.
 """
 
@@ -38,7 +38,7 @@ class ByteCache(Generic[T]):
         return self._bytes_used
 
     def get(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T:
-        """The value at ``key``; if there is none, what ``load`` returns, which also tells its size in bytes."""
+        """The value at ``key``; if there is none, what ``load`` returns, together with its size in bytes."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)

@@ -2,7 +2,7 @@
 
 Each function does one thing with one file. A manifest is fetched whole, in one request: its index and transaction
 sections lie at the front and are needed too. Deletion files never change and their names are random, so their contents
-are kept in a cache that all tables of the process share; stores that exist for tests or in memory only are not cached.
+are cached per process, for all tables; stores in memory and those of tests are not cached.
 
 Format: ``docs/format/table.md#directory-layout``, ``docs/format/table.md#deletion-files``.
 """
@@ -53,7 +53,7 @@ def read_manifest(store: Store, entry: VersionEntry) -> ManifestFile:
     """What the manifest file of a version holds.
 
     ``ObjectNotFound`` if it is gone, :class:`CorruptTable` if it is damaged, :class:`UnsupportedFeature` if it needs a
-    reader that knows more.
+    newer reader.
     """
     where = join_uri(store.location.uri, entry.path)
     if entry.size > _MANIFEST_BYTES_MAX:
@@ -77,7 +77,7 @@ def _read_sequence(store: Store, place: SequenceFile) -> bytes:
 def read_transaction(store: Store, file: ManifestFile) -> Transaction | None:
     """The commit that made a version: the inline one, else its own file; ``None`` if there is neither.
 
-    An inline transaction that can't be read is no reason to give up while the file can (pylance does give up here).
+    If the inline transaction can't be decoded, the file is tried (pylance fails here).
     """
     if file.transaction is not None:
         return file.transaction
@@ -103,7 +103,7 @@ def write_transaction(store: Store, transaction: Transaction) -> str:
 
 
 def write_hint(store: Store, version: int) -> None:
-    """Tell the next writer where to look first. Advice only, so a failure is nobody's business."""
+    """Write the version hint. It is advisory, so a failure is ignored."""
     if not uses_hint(store):
         return
     try:
@@ -148,7 +148,7 @@ def write_deletion_vector(
     file_id: int,
     file_type: DeletionFileType,
 ) -> tuple[DeletionFile, int]:
-    """Write a deletion file under a name nobody else uses (``file_id`` is random).
+    """Write a deletion file under a unique name (``file_id`` is random).
 
     Returns what a fragment keeps, and how many bytes the file has.
     """
@@ -166,7 +166,7 @@ def write_deletion_vector(
 
 
 def _forget(store: Store, path: str) -> None:
-    """Remove what a put without an answer may have left; nobody refers to it."""
+    """Remove what a put without a reply may have written; nothing refers to it."""
     try:
         store.delete(path)
     except TablewrightError:

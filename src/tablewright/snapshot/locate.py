@@ -7,8 +7,8 @@ committing list the directory:
    read, and one file is looked at (10,000 versions: 5 ms). Other stores are listed whole.
 2. Numbers above the listed one are probed, under both names, because a listing may be older than the store.
 
-``latest_version_hint.json`` is written for pylance and never read: above a version that a tag kept alive, others may
-have been cleaned up, so a hint that is too low and an absent next number prove nothing together.
+``latest_version_hint.json`` is written for pylance and never read. It may be too low, and probing upwards from it may
+stop at a gap: cleanup may have removed the versions above one that a tag keeps.
 
 Format: ``docs/format/table.md#manifest-names``, ``docs/format/table.md#finding-the-latest-version``.
 """
@@ -51,7 +51,7 @@ def list_versions(store: Store) -> tuple[VersionEntry, ...]:
     """Every version there is, ascending; detached ones are left out."""
     entries: dict[int, VersionEntry] = {}
     for entry in _entries(store):
-        if entry.v2 or entry.version not in entries:  # both names at once: somebody is migrating from V1 to V2
+        if entry.v2 or entry.version not in entries:  # both names at once: a migration from V1 to V2 is running
             entries[entry.version] = entry
     return tuple(entries[version] for version in sorted(entries))
 
@@ -149,7 +149,7 @@ def _look(store: Store, version: int, path: str, *, v2: bool) -> VersionEntry | 
 
 
 def _probe_above(store: Store, start: VersionEntry) -> VersionEntry | None:
-    """The end of the unbroken row of versions from ``start``; ``None`` if it is too long to walk."""
+    """The last of the consecutive versions from ``start`` on; ``None`` if there are too many to probe."""
     top = start
     for _ in range(_PROBES_MAX):
         following = find_version(store, top.version + 1)

@@ -37,7 +37,7 @@ class Tag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """Where a branch began. ``identifier`` names the way from main: (version, random id) of each branching.
+    """Where a branch began. ``identifier`` is the path from main: (version, random id) of each branching.
 
     ``manifest_size`` is that of the version it began from, ``created_at_s`` counts seconds since the epoch.
     """
@@ -111,7 +111,7 @@ def _branch_of(taken: _Taken) -> Branch:
 
 
 class _Taken:
-    """A JSON object that is taken apart key by key; :meth:`rest` is what nobody asked for."""
+    """A JSON object whose keys are consumed one by one; :meth:`rest` returns those that are left."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._rest = dict(document)

@@ -2,7 +2,7 @@
 
 A tag is a name for one version on main or on a branch. A branch is a table of its own in ``tree/{branch}/``
 (:mod:`tablewright.snapshot.branch` makes them), and its description says where it began. Both are created by
-put-if-absent, so of two who choose the same name one hears of it. Keys that we don't know survive a change.
+put-if-absent, so of two creations of one name the second fails. Keys that we don't know survive a change.
 
 All functions here take the world or store of the *main* table; :func:`main_world` leads there from a branch.
 

@@ -1,15 +1,16 @@
 """The row-id index of a version: stable row id → row address, over all fragments, deletions applied.
 
-It holds *pieces*: ids that follow each other in rows that follow each other, as first id, last id, fragment and offset.
-A fragment of contiguous ids is one piece whatever its size. Longer scattered sequences (range with bitmap, arrays) stay
-in the shape they are stored in, and are asked as a whole.
+An interval index. Its entries are *pieces*: consecutive ids in consecutive rows, as first id, last id, fragment and
+offset. A fragment of contiguous ids is one piece whatever its size. Long scattered segments (range with bitmap, arrays)
+keep their stored shape, and are searched as a whole.
 
 1. *Build.* Ranges are read from the bytes of all fragments at once (``format/row_id_ranges.py``); only fragments that
    hold something else are decoded.
-2. *Layers.* A row that moved leaves its id behind in its old fragment, under a deletion file, so pieces may overlap.
-   They are laid out in layers within which none do: one where nothing was updated, two where rows moved once.
-3. *Look up.* A binary search per layer finds every place that an id has; those in fragments with a deletion file
-   count if their row is alive. Only the deletion files of fragments that were hit are read.
+2. *Layers.* A row that moved leaves its id in the old fragment, where the deletion file hides it, so pieces may
+   overlap. They are partitioned into the fewest layers of disjoint pieces (interval partitioning): one layer if nothing
+   was updated, two if rows moved once.
+3. *Look up.* A binary search per layer finds every occurrence of an id; one in a fragment with a deletion file counts
+   if its row is live. Only the deletion files of fragments that were hit are read.
 4. *Next version.* Pieces of fragments whose bytes did not change are kept; the others are read as in 1.
 
 An id of two live rows means that the table is damaged: :class:`~tablewright.errors.CorruptTable`.
@@ -71,7 +72,7 @@ class _Pieces:
 
 @dataclass(frozen=True, slots=True)
 class _Wide:
-    """A scattered segment in its stored shape: fragment, bounds (included), who knows where an id stands, first row."""
+    """A scattered segment in its stored shape: fragment, bounds (included), its search, offset of its first row."""
 
     fragment: int
     low: int
@@ -105,7 +106,7 @@ class RowIdIndex:
         return cls(fragments, path, pieces, tuple(wide))
 
     def extended(self, fragments: FragmentList, path: str) -> RowIdIndex:
-        """The index over the fragments of another version. What did not change is taken over, not read again."""
+        """The index over the fragments of another version. Pieces of unchanged fragments are reused, not read again."""
         if fragments is self._fragments:
             return self
         same = _unchanged(self._fragments, fragments)
@@ -122,14 +123,14 @@ class RowIdIndex:
 
     @property
     def num_pieces(self) -> int:
-        """How many entries there are: pieces of ids that follow each other, and scattered segments."""
+        """How many entries there are: pieces of consecutive ids, and scattered segments."""
         return len(self._pieces) + len(self._wide)
 
     # ------------------------------------------------------------------------------------------------------- look up
     def locate(self, ids: npt.ArrayLike, deletion_vector: Vectors) -> tuple[Longs, Bools]:
         """The address of each id's live row (0 where there is none), and which ids have one.
 
-        ``deletion_vector`` tells the deleted rows of a fragment; it is asked for those that were hit.
+        ``deletion_vector`` returns the deleted rows of a fragment; it is called for fragments that were hit.
         """
         numbers = np.asarray(ids).astype(np.uint64)
         asked, fragments, offsets = self._places(numbers)
@@ -219,19 +220,19 @@ def _unchanged(old: FragmentList, new: FragmentList) -> Bools:
 
 
 def _layers(pieces: _Pieces) -> Iterator[_Pieces]:
-    """As many layers as pieces lie above each other at most, for each takes all that it has room for."""
+    """Interval partitioning: each layer is a greedy selection of the rest, so there are as few as possible."""
     rest = pieces.at(np.argsort(pieces.firsts, kind="stable"))
     while len(rest):
-        taken = _apart(rest)
+        taken = _greedy_disjoint(rest)
         yield rest if taken.all() else rest.at(taken)
         rest = rest.at(~taken)
 
 
-def _apart(pieces: _Pieces) -> Bools:
-    """Of pieces in order the first, the next one that begins behind its end, the next behind that one's, and so on.
+def _greedy_disjoint(pieces: _Pieces) -> Bools:
+    """Greedy interval selection: the first piece, then each next one that starts after the end of the last one taken.
 
-    Those that begin behind the end of all before them belong to it. Where there is room between them and the next of
-    these, pieces are followed one to the other, which is told of all at once: 1, 2, 4, … steps on.
+    ``pieces`` ascend by first id. A piece that starts after the end of *all* before it is always taken; often these are
+    all. Otherwise the successors of taken pieces are followed by pointer doubling (1, 2, 4, … steps), in O(n log n).
     """
     count = len(pieces)
     taken = np.ones(count, np.bool_)
@@ -257,11 +258,11 @@ def _read(fragments: FragmentList, path: str) -> tuple[_Pieces, list[_Wide]]:
         fragment = fragments[position]
         if fragment.row_ids is not None:
             sequence = decode_row_ids(fragment.row_ids, path, fragment.physical_rows)
-            _take_apart(fragment.id, sequence, parts, wide)
+            _add_segments(fragment.id, sequence, parts, wide)
     return _Pieces.joined(parts), wide
 
 
-def _take_apart(fragment_id: int, sequence: RowIdSequence, parts: list[_Pieces], wide: list[_Wide]) -> None:
+def _add_segments(fragment_id: int, sequence: RowIdSequence, parts: list[_Pieces], wide: list[_Wide]) -> None:
     offset = 0
     for segment in sequence.segments:
         bounds = segment.bounds()

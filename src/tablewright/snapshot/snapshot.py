@@ -1,6 +1,6 @@
 """A snapshot: one immutable version of a table, the input of every plan.
 
-It holds the decoded manifest and loads the rest when somebody asks: deletion vectors, row ids, the stores of base
+It holds the decoded manifest and loads the rest on demand: deletion vectors, row ids, the stores of base
 paths. What was loaded stays with the snapshot; the row-id index goes on to the next version, which extends it. Threads
 may share one: a value may be loaded twice, but never differs.
 """

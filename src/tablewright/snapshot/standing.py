@@ -29,7 +29,7 @@ __all__ = ["Standing", "open_newest", "replaced", "standing"]
 
 
 class Standing(Enum):
-    """What became of a version: it is there, it is gone, or its number belongs to another table now."""
+    """The state of a version: it exists, it is gone, or its number belongs to another table now."""
 
     SAME = "same"
     GONE = "gone"
@@ -84,6 +84,6 @@ def _is_described(world: World, branch: str | None) -> bool:
         return True
     try:
         main = main_world(world, branch)
-    except InvalidRequest:  # the directory of a branch, copied elsewhere: nobody describes it there
+    except InvalidRequest:  # the directory of a branch, copied elsewhere: there is no description of it there
         return True
     return exists(main.store, branch_path(branch))

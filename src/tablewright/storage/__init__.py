@@ -1,4 +1,4 @@
-"""Bytes and places: the store protocol, and the stores that keep it."""
+"""The store protocol, and its implementations: local, memory, object stores."""
 
 from tablewright.storage.address import Address, join_uri, parse_address
 from tablewright.storage.base import Location, ObjectInfo, ObjectNotFound, Store

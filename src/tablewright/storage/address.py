@@ -1,4 +1,4 @@
-"""Addresses: what people type, turned into one normal form per place.
+"""Addresses: what users type, in one normal form per location.
 
 An address is a plain path (relative, absolute, ``~``, or ``pathlib``), ``file://…``, ``memory://…`` or the URL of an
 object store. Two spellings of one place become the same :class:`Address`, so that a table and its branches

@@ -1,4 +1,4 @@
-"""The store protocol: every contact with stored bytes goes through these eight methods.
+"""The store protocol: all access to stored bytes goes through these eight methods.
 
 Guarantees that every store gives, and that ``tablewright.testing.store_conformance`` checks:
 
@@ -37,7 +37,7 @@ class ObjectNotFound(TablewrightError, KeyError):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Location:
-    """Where a table lives, small enough to travel in every task: address and storage options.
+    """The location of a table: address and storage options. Picklable and small: part of every task.
 
     Options hold credentials, so only their names are printed:
 
@@ -54,7 +54,7 @@ class Location:
 
     @property
     def is_of_this_process(self) -> bool:
-        """Whether no other process sees what lies here."""
+        """Whether the location is visible in this process only."""
         return self.uri.startswith("memory://")
 
 
@@ -68,7 +68,7 @@ class ObjectInfo:
 
 
 def check_path(path: str, uri: str) -> None:
-    """Refuse what is no path of an object below ``uri``: names in metadata may be hostile."""
+    """Refuse what is no path of an object below ``uri``: paths in metadata are untrusted input."""
     if not path or path.startswith("/") or path.endswith("/"):
         raise InternalError(f"{path!r} is not the path of an object below {uri}.")
     if any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path:

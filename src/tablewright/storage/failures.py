@@ -1,4 +1,4 @@
-"""Failures of storage, in our families: ``ObjectNotFound``, ``AccessDenied`` or ``StorageError``, and what to do."""
+"""Storage failures as our error classes: ``ObjectNotFound``, ``AccessDenied`` or ``StorageError``, and what to do."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def cause_of(error: BaseException) -> BaseException | None:
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether a library in Rust gave up. Not an ``Exception``, and of a class of its own in each library."""
+    """Whether it is the panic of a Rust library: no ``Exception``, and of another class in each library."""
     return type(error).__name__ == "PanicException"
 
 

@@ -1,12 +1,12 @@
 """A table on a local (or mounted) file system.
 
-:mod:`.local_files` has the system calls; this module has the store's promises:
+:mod:`.local_files` has the system calls; this module has the guarantees of the store:
 
 - A failed write says whether it is certain that nothing was written (``StorageError.nothing_written``). A full disk,
   missing permissions or too many open files always are; only a network file system can leave it open.
 - What a write left is durable when it returns: the file is synced before its name appears, the directory after.
   ``storage_options={"fsync": "false"}`` leaves that to the operating system.
-- Reading follows links, as people who put ``data/`` on another disk expect. Names that are no regular files (pipes,
+- Reading follows links, as users who put ``data/`` on another disk expect. Names that are no regular files (pipes,
   devices, directories, links that lead nowhere or in circles) do not exist. Removing a tree follows no link.
 
 Nothing here runs threads or keeps descriptors, so it works in a forked process as well. Listings leave temporary names
@@ -155,7 +155,7 @@ class LocalStore:
         local_files.make_directories(os.path.dirname(file), durable=self._durable)
 
     def _check_readable(self, path: str, file: str) -> None:
-        """What has a name is a file that can be read (or was one just now): anything else keeps the name for ever."""
+        """Raise if ``path`` exists and is no regular file: it would keep the name taken forever, and can't be read."""
         try:
             local_files.stat_regular(file)
         except FileNotFoundError:

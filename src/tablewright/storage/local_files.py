@@ -47,7 +47,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file of this name is being written, or was when its writer died."""
+    """Whether a file of this name is being written, or was left by a writer that crashed."""
     return _TEMPORARY.search(name) is not None
 
 
@@ -153,7 +153,7 @@ def _write_new(path: str, data: bytes, *, durable: bool) -> None:
         with suppress(OSError):
             os.close(descriptor)
         raise
-    os.close(descriptor)  # network file systems tell here that there was no room
+    os.close(descriptor)  # network file systems report a full disk here
 
 
 def make_directories(directory: str, *, durable: bool) -> None:

@@ -1,6 +1,6 @@
 """Tables in this process's memory: ``memory://name``.
 
-All stores with the same address share the same objects, for as long as the process lives; another process sees
+All stores with the same address share the same objects until the process ends; another process sees
 nothing. The data-file codec can't reach them (``codec_location`` is ``None``), so data files go through ``get`` and
 ``put``.
 """
@@ -30,5 +30,5 @@ class MemoryStore(ObjectStore):
 
 
 def open_memory(address: Address, options: dict[str, str]) -> MemoryStore:
-    """The store at ``memory://…``, shared by all who name the same address."""
+    """The store at ``memory://…``, shared by all stores of the same address."""
     return MemoryStore(_MEMORY, address.key, Location(address.uri, options))

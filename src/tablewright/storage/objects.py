@@ -1,6 +1,6 @@
 """The store protocol on obstore: one adapter, shared by the memory and remote stores.
 
-It adds what obstore leaves open, so that every store keeps the promises in :mod:`tablewright.storage.base`:
+It adds what obstore leaves open, so that every store gives the guarantees of :mod:`tablewright.storage.base`:
 
 1. Keys are the root's key plus the relative path; listings are cut back to relative paths.
 2. Deleting what is absent succeeds, listing a missing prefix is empty, a range is cut at the object's end.

@@ -52,6 +52,6 @@ def _text_options(options: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _text(key: str, value: Any) -> str:
-    if not isinstance(value, str | int | float):  # the value may be a secret: only its type is told
+    if not isinstance(value, str | int | float):  # the value may be a secret: only its type is reported
         raise WrongType(f"storage_options[{key!r}] must be text, got a value of type {type(value).__name__}.")
     return str(value).lower() if isinstance(value, bool) else str(value)

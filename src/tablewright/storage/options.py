@@ -1,4 +1,4 @@
-"""``storage_options``: which names mean something, and what is said about the others.
+"""``storage_options``: which names are known, and the warning about the others.
 
 Scripts carry one mapping through several tools, so a name that we don't know is no error; but a misspelled
 ``aws_regoin`` should not go unnoticed either. Each unknown name is warned about once per process, without its value.

@@ -1,4 +1,4 @@
-"""How many requests this process has made to stores and data files: a number for people who analyse a plan."""
+"""How many requests this process has made to stores and data files: shown by ``analyze_plan``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One store seen from another place of the same storage: branches below a table, the table above a branch.
+"""Stores of related directories: branches below a table, the table above a branch, base paths.
 
-A branch lives in ``tree/{branch}/`` of its table and shares the table's files, so code that holds one store
-often needs a neighbour. Neighbours are reached *through* the store at hand where possible, so a wrapper (a store that
-fails on purpose, say) sees those calls as well.
+A branch is stored in ``tree/{branch}/`` of its table and shares the table's files, so code that holds the store of one
+often needs that of the other. It is derived from the store at hand where possible, so a wrapper (a fault-injecting
+store, say) sees those calls as well.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def base_location(location: Location, base_path: str) -> Location:
 
 
 def related_store(store: Store, uri: str) -> Store:
-    """The store at ``uri``: ``store`` itself, a part of it, or one above it; otherwise opened anew."""
+    """The store at ``uri``: ``store`` itself, a part of it, or one above it; otherwise a new one."""
     target = parse_address(uri).uri
     own = store.location.uri
     if target == own:
@@ -145,7 +145,7 @@ def delete_tree(store: Store, prefix: str, keep: Collection[str] = (), last: str
 
 
 def put_advice(store: Store, path: str, data: bytes) -> None:
-    """Write a file that nothing depends on: where that costs something, without waiting until it is durable."""
+    """Write a file that nothing depends on, without ``fsync`` where the store has it."""
     getattr(store, "put_advice", store.put)(path, data)
 
 

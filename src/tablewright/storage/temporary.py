@@ -1,4 +1,4 @@
-"""Temporary files of this process: where they are, and what is said when there is no room for them."""
+"""Temporary files of this process: where they are, and the error when the disk is full."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def new_temporary_directory() -> str:
 
 @contextmanager
 def temporary_space() -> Iterator[None]:
-    """Around what writes temporary files: failures are :class:`StorageError`, and name the variable to set."""
+    """Context for writing temporary files: failures are :class:`StorageError`, and name the variable to set."""
     try:
         yield
     except OSError as error:

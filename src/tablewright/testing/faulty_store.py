@@ -1,4 +1,4 @@
-"""A store that fails, lies, loses replies, crashes and pauses, exactly where a test says so.
+"""Fault injection: a store that fails, loses replies, crashes, pauses or answers wrongly, where a test says so.
 
 :class:`FaultyStore` wraps any store and numbers the calls that reach it, from 0. Before each call it asks a *plan*,
 a function from :class:`Call` to a :class:`Fault` or ``None``:
@@ -13,8 +13,8 @@ a function from :class:`Call` to a :class:`Fault` or ``None``:
 ``Pause``              a callback runs before the effect (and may wait for another writer), then all goes on
 =====================  ==========================================================================================
 
-After a crash the store is dead: every later call raises :class:`SimulatedCrash` again and has no effect, because a
-dead process cleans up nothing. ``codec_location`` is ``None``, so that data files pass through ``get`` and ``put`` too.
+After a crash every later call raises :class:`SimulatedCrash` again and has no effect, because a process that crashed
+cleans up nothing. ``codec_location`` is ``None``, so that data files pass through ``get`` and ``put`` too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class SimulatedCrash(BaseException):
-    """The writing process is dead. Not an ``Exception``, so no handler of ours can mistake it for a failure."""
+    """The writing process has crashed. Not an ``Exception``, so no handler of ours takes it for a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class FailBefore:
 
 @dataclass(frozen=True, slots=True)
 class LoseReply:
-    """It happens, but the caller hears a ``StorageError``."""
+    """It happens, but the caller gets a ``StorageError``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class FaultyStore:
 
     @property
     def crashed(self) -> bool:
-        """Whether the writer behind this store is dead."""
+        """Whether the writer of this store has crashed."""
         return self._state.dead
 
     @property

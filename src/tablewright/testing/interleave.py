@@ -1,4 +1,4 @@
-"""Several writers, one at a time, switched at every store call in an order that a seed decides.
+"""A deterministic scheduler: several writers, switched at every store call in an order drawn from a seed.
 
 Each writer runs in its own thread on its own :class:`FaultyStore` over the same inner store. The rule:
 

@@ -27,7 +27,7 @@ __all__ = ["StoreConformance"]
 
 
 class StoreConformance:
-    """One test per promise. The store must be empty at the start of each."""
+    """One test per guarantee. The store must be empty at the start of each."""
 
     writers = 8
     """How many threads race for one name."""

@@ -1,7 +1,7 @@
-"""Worlds that a test owns: time stands still unless asked, ids come from a seed.
+"""Deterministic worlds: the clock moves only when read, ids come from a seed.
 
 Two runs with the same seed see the same times, ids and jitter. Writers of one test take different seeds, so they never
-mint the same name.
+create the same name.
 """
 
 from __future__ import annotations
@@ -71,5 +71,5 @@ def seeded_world(store: Store, seed: int = 0, clock: SeededClock | None = None) 
 
 
 def memory_world(seed: int = 0) -> World:
-    """A seeded world around a memory store that nobody else uses."""
+    """A seeded world around a new memory store."""
     return seeded_world(open_store(f"memory://testing-{next(_names)}/table"), seed)

@@ -1,1 +1,1 @@
-"""Who wins, and what the next version is: conflict table, rebase, apply and the commit loop."""
+"""Commits: conflict table, rebase, apply (the next manifest), and the commit loop."""

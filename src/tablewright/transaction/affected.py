@@ -1,6 +1,6 @@
 """Affected rows: which rows a delete, update or merge touches, as offsets per fragment.
 
-They travel with every transaction that we build, also from Spark tasks, and make row-level rebase possible: a
+They accompany every transaction that we build, also from Spark tasks, and make row-level rebase possible: a
 transaction without them conflicts with anything that touches its fragments.
 """
 
@@ -21,8 +21,8 @@ __all__ = ["AffectedRows"]
 class AffectedRows:
     """Offsets of touched rows (deleted, moved or changed in place) per fragment id.
 
-    ``reads`` are the ids of the fields that decided which rows they are and what becomes of them; ``None``: nobody
-    knows, so it may be any.
+    ``reads`` are the ids of the fields that decided which rows they are and what becomes of them; ``None``: not
+    known, so it may be any.
 
     >>> AffectedRows.of_addresses([3, (7 << 32) | 1, (7 << 32) | 2]).offsets[7]
     FrozenBitMap([1, 2])

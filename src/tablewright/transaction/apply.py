@@ -96,7 +96,7 @@ def apply(
 
 
 def _check_limits(after: Manifest, version: int) -> None:
-    """No number that was given out exceeds what the format has room for."""
+    """No assigned number exceeds the limits of the format."""
     if not is_detached(version - 1):  # what comes after a detached version is detached too, and gets a number later
         check_limit("version", version, VERSION_MAX)
     check_limit("fragment id", _highest(after), FRAGMENT_ID_MAX)

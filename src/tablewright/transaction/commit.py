@@ -1,20 +1,21 @@
-"""The commit loop: apply, try, learn, rebase, back off.
+"""The commit loop: optimistic concurrency with rebase and back-off.
 
 1. Find the newest version. Every version that came after the one we read is looked up in the conflict table, oldest
    first; each is looked at once.
 2. *Rebase* what can be moved, fail on a true conflict.
 3. Write the transaction file, *apply* the transaction to the newest manifest, and publish the next one.
-4. Lost the name → wait a little, with jitter, and go on at 1 with what is new.
+4. If the name is taken, back off with jitter, and continue at 1 with the new versions.
 
-A table may be dropped, and created again, while we are at it. So before 3 the version that we read is looked up once
+A table may be dropped, and created again, during a commit. So before 3 the version that we read is looked up once
 more (:mod:`tablewright.snapshot.standing`), and after 3 the one that we built on. If that one is gone, our manifest
-stands in a table that it knows nothing about: it is removed, and the caller is told.
+is in another table than the one we read: it is removed, and the commit fails.
 
 Reading what others wrote takes time, in which they write more. So 1 is repeated until we are at most one version
-behind, and the wait is measured in tries, not in what was waited before: a slow writer among quick ones gets its turn.
+behind, and the wait grows with the number of attempts, not with the time waited: a slow writer among fast ones is not
+starved.
 
 A version in between that carries our own uuid means that an earlier attempt of ours was committed after all: then
-we are done, and nothing is doubled.
+we are done, and nothing is written twice.
 
 Format: ``docs/format/transactions.md#commit``.
 """
@@ -120,7 +121,7 @@ def commit(
 ) -> Committed:
     """Commit ``transaction``, which was planned on ``base`` (``None``: the table does not exist yet).
 
-    ``recheck`` is asked before the transaction is put on a newer version than ``base``: it looks at what is new there,
+    ``recheck`` is called before the transaction is put on a newer version than ``base``: it looks at what is new there,
     and raises :class:`~tablewright.errors.CommitConflict` if the operation has to run again because of it.
     """
     loop = _Loop(world, transaction, affected, options or CommitOptions(), recheck, started=world.clock.monotonic())
@@ -134,7 +135,7 @@ def _name(operation: Operation) -> str:
 def _encoded(transaction: Transaction) -> bytes:
     """The bytes of a transaction, without long row ids and versions of fragments that stay.
 
-    These are in the manifest, and nobody looks for them here.
+    These are in the manifest, and no reader needs them here.
     """
     operation = transaction.operation
     if not isinstance(operation, Delete | Update):
@@ -147,7 +148,7 @@ def _encoded(transaction: Transaction) -> bytes:
 
 
 class _Loop:
-    """One commit under way. Mutable on purpose: it learns versions and moves its transaction past them."""
+    """The state of one commit. Mutable on purpose: it reads new versions and rebases its transaction past them."""
 
     def __init__(
         self,
@@ -360,7 +361,7 @@ class _Loop:
     # -- leaving nothing behind
 
     def _guarded(self, work: Callable[[], T]) -> T:
-        """A transaction that we know failed removes the files it minted for the commit."""
+        """If the transaction certainly failed, remove the files that were written for the commit."""
         try:
             return work()
         except CommitUnknown:
@@ -374,7 +375,7 @@ class _Loop:
 
 
 def commit_detached(world: World, transaction: Transaction, base: Snapshot) -> Snapshot:
-    """Commit a version that is never the latest: readable by its number, invisible to everybody else."""
+    """Commit a version that is never the latest: readable by its number, invisible otherwise."""
     check_writable(base.manifest.writer_flags, world.store.location.uri)
     name = write_transaction(world.store, transaction)
     after = apply(base.manifest, transaction, timestamp_ns=world.clock.now_ns(), transaction_file=name)

@@ -1,6 +1,6 @@
-"""How one manifest becomes visible exactly once: it names the file of its transaction, and that name has the uuid.
+"""Publishing a manifest by put-if-absent; the uuid in the name of its transaction file shows whose it is.
 
-The inline copy is not asked: large transactions have none, and the name is there in either case.
+The inline transaction is not used for that: a large one is not inline, and the name is always there.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ __all__ = ["Published", "publish", "withdraw"]
 
 
 class Published(Enum):
-    """Whose manifest stands at the name we tried to take."""
+    """Whose manifest has the name that we tried to create."""
 
     OURS = "ours"
     THEIRS = "theirs"
 
 
 def publish(world: World, path: str, data: bytes, transaction: Transaction, version: int) -> Published:
-    """Make ``data`` visible at ``path`` if nothing is there, and learn for certain who holds the name."""
+    """Put-if-absent ``data`` at ``path``, and find out for certain whose manifest has the name."""
     is_ours = partial(_is_ours, path=path, uuid=transaction.uuid)
     ours = put_once(world, path, data, is_ours, version=version, name=transaction.uuid)
     return Published.OURS if ours else Published.THEIRS
 
 
 def withdraw(world: World, path: str, transaction: Transaction) -> None:
-    """Remove our manifest at ``path``, where it stands in a table that it does not belong to; others' stay."""
+    """Remove our manifest at ``path``, which is in a table that it does not belong to; others' stay."""
     try:
         if _is_ours(world.store.get(path), path=path, uuid=transaction.uuid):
             world.store.delete(path)

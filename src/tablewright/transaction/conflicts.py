@@ -12,7 +12,7 @@ a…y    a named rule of :data:`RULES`, a pure function of the two operations
 
 A rule may answer *rebase*: then :mod:`tablewright.transaction.rebase` moves our transaction past theirs, row by row,
 by what the fragments have become. What it can't move is a :class:`~tablewright.errors.CommitConflict`, never a silent
-pass. Rules about rows say beside their text what comes of it in each :class:`Situation`; :func:`expected` looks it up.
+pass. Rules about rows state the outcome in each :class:`Situation`; :func:`expected` looks it up.
 A kind of operation that has no row or no column (one we don't know) is always a conflict.
 
 Deliberate differences from pylance 14: an index created over a concurrent drop or cast of its column is retried
@@ -23,8 +23,8 @@ Deletions and new columns pass each other in both directions (rules ``w`` to ``y
 A Project carries the whole schema: past new metadata of the schema or of a field it is decided again; pylance commits
 the metadata that it has read.
 
-Switching stable row ids on (:mod:`.row_id_switch`) is a Merge to everybody who meets it. As ours it does not come here:
-it is made again on whatever the newest version is.
+Switching stable row ids on (:mod:`.row_id_switch`) is a Merge to all other operations. As ours it is not judged here:
+it is made again on the newest version.
 
 Format: ``docs/format/conflicts.md``.
 """
@@ -154,7 +154,7 @@ MATRIX: dict[str, dict[str, str]] = {
 
 
 def kinds_of(operation: Operation) -> tuple[str, ...]:
-    """The rows (or columns) that an operation stands in; empty for one that we do not know."""
+    """The rows (or columns) of the table that an operation belongs to; empty for an unknown one."""
     match operation:
         case Update():
             return ("UpdateColumns" if operation.update_mode == UpdateMode.REWRITE_COLUMNS else "UpdateRows",)
@@ -336,7 +336,7 @@ place, also in the same column of one fragment, and where ours read, for the sam
 
 
 class Rule(NamedTuple):
-    """A rule in words, as a function of two operations, and what comes of it where rows decide."""
+    """A rule: its text, its function of two operations, and its outcome per situation where rows decide."""
 
     text: str
     judge: Callable[[Operation, Operation, bool], Verdict]

@@ -1,4 +1,4 @@
-"""Index coverage after a change: which fragments an index still answers for.
+"""Index coverage after a change: which fragments an index still covers.
 
 An index entry is changed in its fragment bitmap only; its files stay. Coverage may name fragments that
 are gone: what counts is its intersection with the live ones.
@@ -65,7 +65,7 @@ def without_rewritten_columns(indices: Indices, fields: Collection[int], fragmen
 def extended_to_moved_rows(
     indices: Indices, changed_fields: Collection[int], touched: Iterable[int], moved: Iterable[Fragment]
 ) -> Indices:
-    """Rows of a stable table moved to new fragments: indices on unchanged columns go with them.
+    """Rows of a stable table moved to new fragments: indices on unchanged columns cover these too.
 
     ``moved`` are those new fragments that hold moved rows only.
     """

@@ -1,8 +1,8 @@
-"""What happened to a fragment between the version that we read and the newest one.
+"""The difference of a fragment between the version that we read and the newest one.
 
-Two manifests tell it whoever changed the fragment, and whatever their transactions say: a file that another writer's
-transaction keeps silent about is seen all the same. What manifests can't tell is told by the transactions, and kept in
-:class:`Meanwhile`: which rows of a rewritten column changed, and whether rows that are gone were moved elsewhere.
+It is computed from the two manifests, so a change counts even if the other writer's transaction does not mention it.
+What manifests don't show comes from the transactions in between, and is kept in :class:`Meanwhile`: which rows of a
+rewritten column changed, and whether rows that are gone were deleted or moved elsewhere.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["Drift", "Meanwhile", "drifts"]
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One fragment, then and now; ``after`` is ``None`` if it is gone.
+    """One fragment in the version that we read and in the newest one; ``after`` is ``None`` if it was removed.
 
-    ``known`` are the fields of the table then. Those that a fragment had no file for were null in all its rows: values
-    that came since then are written over these.
+    ``known`` are the fields that the table had in the version we read. Of these, a field without a data file in the
+    fragment was null in all its rows, so values that it has now count as rewritten, not as added.
     """
 
     before: Fragment
@@ -33,18 +33,18 @@ class Drift:
 
     @property
     def has_new_deletions(self) -> bool:
-        """Whether its deletion file is another one."""
+        """Whether its deletion file changed."""
         return self.after is not None and self.after.deletion != self.before.deletion
 
     @property
     def rewritten(self) -> frozenset[int]:
-        """Fields whose values come from another file now."""
+        """Fields of the table we read whose values come from another data file now."""
         then, now = _places(self.before), {} if self.after is None else _places(self.after)
         return frozenset(id for id, file in now.items() if then.get(id) != file and (id in then or id in self.known))
 
     @property
     def added(self) -> frozenset[int]:
-        """Fields that it had no values of, and the table neither."""
+        """Fields that came with a later version of the schema, and have a data file in this fragment now."""
         return frozenset() if self.after is None else self.after.live_fields - self.before.live_fields - self.known
 
 
@@ -55,7 +55,7 @@ def _places(fragment: Fragment) -> dict[int, tuple[int | None, str]]:
 def drifts(
     ids: Iterable[int], base: FragmentList, newest: FragmentList, known: frozenset[int] = frozenset()
 ) -> dict[int, Drift]:
-    """Those of some fragments that are not what they were; ``known`` are the fields of the table then."""
+    """The fragments among ``ids`` that changed; ``known`` are the fields of the table in ``base``."""
     changed: dict[int, Drift] = {}
     for id in sorted(ids):
         before, after = base.by_id(id), newest.by_id(id) if newest.has(id) else None
@@ -68,8 +68,8 @@ def drifts(
 class Meanwhile:
     """What the transactions in between say beyond what two manifests show.
 
-    ``patched`` has the rows of each fragment whose columns changed in place (``None``: nobody said which), ``deleted``
-    the fragments that rows were deleted from, ``moved`` those that rows may have been moved out of.
+    ``patched`` has the rows of each fragment whose columns changed in place (``None``: not recorded), ``deleted`` the
+    fragments that rows were deleted from, ``moved`` those that rows may have been moved out of.
     """
 
     patched: Mapping[int, FrozenBitMap | None] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Meanwhile:
     moved: frozenset[int] = frozenset()
 
     def only_deleted_from(self, fragment_id: int) -> bool:
-        """Whether rows that are gone from a fragment live nowhere else. Who keeps silent may have moved them."""
+        """Whether rows that are gone from a fragment were deleted for certain, and not moved to another fragment."""
         return fragment_id in self.deleted and fragment_id not in self.moved
 
     def then(self, operation: Operation) -> Meanwhile:

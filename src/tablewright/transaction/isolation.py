@@ -35,7 +35,7 @@ def check_isolation(level: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """A recheck for the commit loop: fragments and schema have to be those of ``version``. A plain value, it travels.
+    """A recheck for the commit loop: fragments and schema have to be those of ``version``. Picklable.
 
     Settings, indices and other metadata may have changed.
     """

@@ -48,7 +48,7 @@ def _versions(data: bytes | None, rows: int, fragment: int) -> VersionSequence:
 def created_versions(ids: NDArray[np.uint64], sources: Iterable[Fragment]) -> NDArray[np.uint64]:
     """The version each row id was created at, looked up in the fragments that hold (or held) the rows.
 
-    Each fragment is asked for the ids between its lowest and its highest one that no other fragment had.
+    Each fragment is searched for the ids within its bounds that were not found before.
     """
     versions = np.zeros(len(ids), np.uint64)
     missing = np.argsort(ids, kind="stable")

@@ -1,11 +1,12 @@
-"""Our transaction moved past theirs: metadata work only.
+"""Rebase: our transaction moved past theirs, by metadata alone. Pure functions.
 
-*Deletes and updates.* For every fragment of ours that is not what it was (:mod:`.drift`), whoever changed it:
+*Deletes and updates.* For every fragment of ours that changed since we read it (:mod:`.drift`):
 
 1. :func:`clash` says whether both changed the same rows, or columns that the other one depends on. Then the operation
    has to run again.
 2. Otherwise :func:`moved_onto` makes our change again on the fragment's newest state: our column files join its files,
-   our deletions are united with its deletions. No row left: the fragment goes. Nothing left to do: it stays as it is.
+   our deletions are united with its deletions. A fragment without live rows is removed; one where nothing of ours is
+   left to do stays as it is.
 
 The commit loop loads the deletion vectors for this and writes the united ones.
 
@@ -13,9 +14,9 @@ The commit loop loads the deletion vectors for this and writes the united ones.
 
 *New rows* (Append, Update) and columns rewritten in place keep the field ids that they were written with. Where a
 column's name belongs to another field now (it was cast, or dropped or renamed and added again), they would be missing
-under that name. Where a column is gone and others came, one of these may be its successor (cast under a new name) or
-have got its id, which is free again once no file holds it. :func:`replaced_columns` tells, and the operation runs
-again.
+under that name. Where a column is gone and others were added, one of these may be the same column (cast under a new
+name) or have been given its id, which is free again once no file holds it. :func:`replaced_columns` finds them, and the
+operation runs again.
 
 *An index past rewritten columns*: fragments whose indexed column was rewritten meanwhile leave its coverage.
 
@@ -54,7 +55,7 @@ _OFFSETS_SHOWN = 5
 
 
 def past(operation: Operation, theirs: Operation) -> Operation:
-    """Our operation as it has to be after theirs, where that needs nothing but the two."""
+    """Our operation rebased past theirs, where the two operations are all that is needed."""
     if isinstance(operation, CreateIndex) and isinstance(theirs, Update) and theirs.fields_modified:
         fragments = changed_fragments(theirs)
         covered = without_rewritten_columns(operation.new_indices, theirs.fields_modified, fragments)
@@ -118,7 +119,7 @@ def clash(
     affected: AffectedRows | None,
     meanwhile: Meanwhile,
 ) -> str | None:
-    """Why our change of a fragment (``None``: its removal) can't be made again on what it has become, or ``None``."""
+    """Why our change of a fragment (``None``: its removal) can't be made on its newest state; ``None`` if it can."""
     if drift.after is None:
         return "they removed the whole fragment"
     rewritten = drift.rewritten
@@ -166,13 +167,13 @@ class Moved:
 
 
 def moved_onto(ours: Fragment, drift: Drift, vectors: Vectors) -> Moved:
-    """Make our change again on what the fragment has become; nothing clashes."""
+    """Our change made on the newest state of the fragment. Precondition: :func:`clash` found nothing."""
     assert drift.after is not None
     fragment, files = drift.after, _new_files(ours, drift.before)
     for file in files:
         fragment = fragment.with_column_file(file)
     left = vectors.mine - vectors.newest.bitmap
-    if not vectors.theirs:  # our own deletion file says it all
+    if not vectors.theirs:  # our own deletion file is the union already
         return Moved(replace(fragment, deletion=ours.deletion) if files or left else None, None, False, vectors.theirs)
     union = DeletionVector(vectors.newest.bitmap | left) if left else None
     emptied = union is not None and len(union) == fragment.physical_rows
@@ -182,7 +183,7 @@ def moved_onto(ours: Fragment, drift: Drift, vectors: Vectors) -> Moved:
 def with_moved(
     operation: Delete | Update, moved: Mapping[int, Moved], files: Mapping[int, DeletionFile]
 ) -> Delete | Update:
-    """The operation with its fragments as they have to be. ``files`` are the united deletion files."""
+    """The operation with its rebased fragments. ``files`` are the united deletion files."""
     updated: list[Fragment] = []
     for fragment in operation.updated_fragments:
         change = moved.get(fragment.id)

@@ -1,7 +1,7 @@
-"""The effects of a rebase: deletion vectors are loaded, united ones written, needless files removed.
+"""The input and output of a rebase: load deletion vectors, write united ones, remove files that are not used.
 
-What becomes of our change is decided by the pure functions of :mod:`.rebase`. Every rebase starts from what was asked
-for and the version it was made from, so that a commit that loses several races does not pile one upon another.
+The decisions are the pure functions of :mod:`.rebase`. Every rebase starts from the original transaction and the
+version it was made from, so a commit that loses several races does not rebase a rebased transaction.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["Rebaser", "discard"]
 
 
 def discard(store: Store, paths: Iterable[str]) -> None:
-    """Remove files that nobody needs. One that can't be removed now is found by cleanup later."""
+    """Remove files that no version uses. One that can't be removed now is left to cleanup."""
     for path in paths:
         try:
             store.delete(path)
@@ -48,7 +48,7 @@ def discard(store: Store, paths: Iterable[str]) -> None:
 
 
 class Rebaser:
-    """One transaction on its way past other ones. ``united`` are the deletion files that it wrote last."""
+    """The rebase of one transaction. ``united`` are the deletion files that it wrote last."""
 
     def __init__(self, world: World, base: Snapshot, asked: Transaction, affected: AffectedRows | None) -> None:
         self._world, self._base, self._asked, self._given = world, base, asked, affected
@@ -68,7 +68,7 @@ class Rebaser:
             self._blamed = type(theirs).__name__, version
 
     def onto(self, newest: Snapshot) -> Transaction | None:
-        """What was asked for, as it has to be after all that came in between; ``None`` if it stays as it is."""
+        """The transaction rebased past all versions in between; ``None`` if it stays as it is."""
         self._check_columns(newest)
         match self._asked.operation:
             case Delete() | Update() as operation:

@@ -1,7 +1,7 @@
 """Running an operation again after a true conflict: ``conflict_retries`` and ``retry_timeout``.
 
-The commit loop moves a transaction past other writers as long as metadata allows. When it can't, the operation
-itself has to look at the newest version and decide afresh; this is the loop around it.
+The commit loop rebases a transaction as long as metadata suffice. When they don't, the operation has to run again on
+the newest version; this is the loop around it.
 """
 
 from __future__ import annotations

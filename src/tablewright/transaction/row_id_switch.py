@@ -8,12 +8,13 @@ ids begin above all addresses that were ever given: ``(highest fragment id + 1) 
 - no id is given twice, also if the table is restored to a version before and switched on again: ids come with new
   fragments, and a fragment never has more rows than an address has offsets.
 
-The version that switches it on counts as the one in which all these rows were created and last updated: before it
-nobody kept track. (Version 1, which clients assume where nothing is stored, would claim a history that is not known.)
+The version that switches it on counts as the one in which all these rows were created and last updated: earlier
+versions did not record it. (Version 1, which clients assume if nothing is stored, would claim a history that is not
+known.)
 
 To other writers it is a *Merge* of all fragments with the schema as it was: they retry what names old rows by address,
-and appends pass. Among ourselves the transaction carries a mark, and needs no conflict rule: what it does follows from
-the newest version alone, so it is simply made again on that.
+and appends pass. As ours the transaction is recognised by a property, and needs no conflict rule: what it does
+follows from the newest version alone, so it is made again on that.
 
 Format: ``docs/format/row-ids.md#stable-row-ids``.
 """

@@ -1,11 +1,10 @@
-"""How one file becomes visible exactly once, under a name that many writers want.
+"""Put-if-absent with a certain outcome: a lost reply is settled by reading what is at the name.
 
-Put-if-absent is the only way to take the name. When the reply is lost, or says that something is there already, the
-answer is in the store: what stands there tells who wrote it. Nothing is ever written at that name twice, so asking
-again is safe:
+Put-if-absent is the only way to create the name. When the reply is lost, or says that the name exists, the object
+there shows who wrote it. Nothing is ever written at that name twice, so trying again is safe:
 
 1. put-if-absent. *Created* → ours.
-2. Otherwise look: it says that it is ours, or it does not → theirs; nothing there → back to 1. A failure that certainly
+2. Otherwise read the object: ours, or theirs; no object → back to 1. A failure that certainly
    wrote nothing (a full disk, no permission) ends it, unless an earlier try got no answer.
 3. Give up looking after some tries: :class:`~tablewright.errors.CommitUnknown`.
 """
@@ -26,9 +25,9 @@ _LOOKS = 8
 def put_once(
     world: World, path: str, data: bytes, is_ours: Callable[[bytes], bool], *, version: int, name: str
 ) -> bool:
-    """Make ``data`` visible at ``path`` if nothing is there, and learn for certain whether it is ours.
+    """Put-if-absent ``data`` at ``path``, and find out for certain whether the object there is ours.
 
-    ``version`` and ``name`` (a uuid, a user) tell in the error what may or may not have been committed.
+    ``version`` and ``name`` (a uuid, a user) are what the error names as possibly committed.
     """
     unanswered: StorageError | None = None
     for look in range(_LOOKS):
@@ -38,7 +37,7 @@ def put_once(
             if unanswered is None:
                 raise
         except ObjectNotFound:
-            continue  # it was there and is gone again: a store that settles late; ask once more
+            continue  # it existed and is gone again: the store is not consistent yet; try once more
         except StorageError as error:
             if error.nothing_written and unanswered is None:
                 raise

@@ -1,4 +1,4 @@
-"""What an operation touches: fragments, fields, keys. Pure questions that the conflict rules ask."""
+"""What an operation touches: fragments, fields, keys. Pure functions for the conflict rules."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _keys(update: MapUpdate | None) -> frozenset[str]:
 
 
 def changed_config_keys(operation: UpdateConfig) -> frozenset[tuple[str, str]]:
-    """Every key of the table's config or metadata that is written or removed, qualified by the map it lives in.
+    """Every key of the table's config or metadata that is written or removed, qualified by its map.
 
     A replaced map touches all its keys, which is written as the key ``*``.
     """

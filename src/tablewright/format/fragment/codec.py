@@ -44,7 +44,7 @@ def encode_fragment(fragment: Fragment) -> bytes:
     """The fragment as a protobuf message.
 
     Where scattered rows were updated, their versions are megabytes, which protobuf would copy several times: they are
-    put where they belong, before the fields of higher numbers.
+    spliced in by hand, before the fields of higher numbers.
     """
     what, updated = f"Fragment {fragment.id}", fragment.last_updated_at
     if updated is None or len(updated) < _LONG_BYTES:

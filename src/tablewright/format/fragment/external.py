@@ -1,7 +1,7 @@
-"""Row ids and row versions that lie in files of their own, as releases of 2025 may have left them.
+"""Row ids and row versions in files of their own, as releases of 2025 may have written them.
 
 A fragment names path, offset and size instead of holding the bytes. Today's clients neither write nor read that. We
-read it: what lies outside is brought in when a manifest is read, and the next manifest that is written has it inline.
+read it: external sequences are loaded when a manifest is read, and the next manifest that is written has them inline.
 
 Format: ``docs/format/table.md#external-sequences``.
 """
@@ -23,7 +23,7 @@ __all__ = ["SequenceFile", "with_external"]
 
 @dataclass(frozen=True, slots=True)
 class SequenceFile:
-    """Where a sequence lies; ``path`` is relative to the root of the table."""
+    """Where a sequence is stored; ``path`` is relative to the root of the table."""
 
     path: str
     offset: int
@@ -31,7 +31,7 @@ class SequenceFile:
 
 
 def with_external(fragments: FragmentList, read: Callable[[SequenceFile], bytes]) -> FragmentList:
-    """The fragments with all their sequences inline; ``read`` fetches those that lie outside."""
+    """The fragments with all their sequences inline; ``read`` fetches the external ones."""
     outside = np.flatnonzero(fragments.facts.has_external).tolist()
     if not outside:
         return fragments
@@ -54,7 +54,7 @@ def with_external(fragments: FragmentList, read: Callable[[SequenceFile], bytes]
 def _fetched(
     named: pb.FragmentExternals, field: str, inline: bytes | None, read: Callable[[SequenceFile], bytes]
 ) -> bytes | None:
-    """A sequence from where it lies; its place is taken out of ``named``, so that only what else is unknown stays."""
+    """An external sequence. Its entry is removed from ``named``, so that only unknown fields remain there."""
     if not named.HasField(field):
         return inline
     place = getattr(named, field)

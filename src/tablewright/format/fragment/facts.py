@@ -1,7 +1,7 @@
-"""What a manifest must know about all its fragments, as columns read from their bytes without decoding them.
+"""Columnar metadata of all fragments of a manifest, read from their bytes without decoding them.
 
 Two tables: one row per fragment (id, rows, deleted rows, ...), and one row per use of a base path or data-file version
-by one of its files. Both can be cut and joined, so a commit that touches three fragments reads three.
+by one of its files. Both can be sliced and concatenated, so a commit that touches three fragments reads three.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class FragmentFacts:
         return frozenset((code >> 32, code & 0xFFFFFFFF) for code in _distinct(self.file_version))
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the fragments as far as the columns tell; single files are judged when decoded."""
+        """What is wrong with the fragments as far as the columns show; single files are checked when decoded."""
         if self.broken.any():
             places = np.flatnonzero(self.broken)
             yield f"{len(places)} fragments can't be decoded, at positions {_some(places)}"

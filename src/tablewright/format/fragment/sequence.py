@@ -1,4 +1,4 @@
-"""The fragments of a manifest as an immutable sequence that decodes only what somebody looks at.
+"""The fragments of a manifest as an immutable sequence that decodes a fragment on first access.
 
 Each fragment stays the bytes it was read as, so an untouched one is written back verbatim, whatever a newer release
 put inside. Facts about all of them come as numpy columns (``facts.py``), and a changed list inherits the columns of
@@ -31,7 +31,7 @@ class FragmentList(Sequence[Fragment]):
     """Fragments in the order of the manifest. Equal if the fragments are; nothing in it ever changes.
 
     ``path`` names the file that the bytes come from, for messages. ``fresh`` holds the positions of fragments that
-    were given as values: nobody has checked them yet.
+    were given as values: they are not checked yet.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class FragmentList(Sequence[Fragment]):
         )
 
     def replaced(self, changed: Mapping[int, Fragment], dropped: Collection[int] = ()) -> FragmentList:
-        """The list where fragments of the ids in ``changed`` are exchanged in place, and ``dropped`` ids are gone.
+        """The list with the fragments of the ids in ``changed`` replaced in place, and without the ``dropped`` ids.
 
         ``KeyError`` if one of these ids is not in the list. A changed fragment may have another id than the one it
         replaces.

@@ -1,4 +1,4 @@
-"""Fragments as JSON, in the form of pylance's ``FragmentMetadata.to_json``: for people who distribute work themselves.
+"""Fragments as JSON, in the form of pylance's ``FragmentMetadata.to_json``: for users who distribute work themselves.
 
 The documents of pylance and ours can be exchanged. Unknown protobuf fields do not travel this way.
 """

@@ -1,1 +1,1 @@
-"""Generated protobuf messages. Only ``tablewright.format`` looks in here; ``tools/proto.py`` makes them anew."""
+"""Generated protobuf messages. Only ``tablewright.format`` imports them; ``tools/proto.py`` generates them again."""

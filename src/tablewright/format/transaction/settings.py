@@ -1,4 +1,4 @@
-"""Codecs of the operations that leave the rows alone: schema, indices, settings, versions, places."""
+"""Codecs of the operations that change no rows: schema, indices, settings, versions, base paths."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Transactions and their kinds of operation, as frozen values.
 
-A transaction says what one commit did to the version it read. Other writers judge conflicts by it alone, so it has to
-be truthful. Fragments that have no id yet carry id 0. Every kind is here, also those that we only have to recognise;
+A transaction says what one commit did to the version it read. Other writers decide conflicts by it alone, so it has to
+be complete. Fragments that have no id yet carry id 0. Every kind is here, also those that we only have to recognise;
 a kind that a newer release invented becomes an :class:`UnknownOperation`.
 
 Format: ``docs/format/transactions.md#messages``.
@@ -128,7 +128,7 @@ class Rewrite:
 class Merge:
     """New columns, or columns of another type: all fragments, and the new schema.
 
-    Somebody who changes all of very many fragments may give them as the list that they are in a manifest.
+    Where all of very many fragments change, they may be given as the :class:`FragmentList` of a manifest.
     """
 
     name: ClassVar[str] = "Merge"
@@ -265,7 +265,7 @@ class DataReplacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateMemWalState:
-    """Something about memory tables; we only recognise it."""
+    """State of memory tables; recognised, and not written."""
 
     name: ClassVar[str] = "UpdateMemWalState"
     raw: bytes = b""
@@ -286,7 +286,7 @@ class Clone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateBases:
-    """New places for files."""
+    """New base paths."""
 
     name: ClassVar[str] = "UpdateBases"
     new_bases: tuple[BasePath, ...]
@@ -295,7 +295,7 @@ class UpdateBases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataOverlay:
-    """Values laid over those of the data files; we only recognise it."""
+    """Values that override those of the data files; recognised, and not written."""
 
     name: ClassVar[str] = "DataOverlay"
     raw: bytes = b""
@@ -333,7 +333,7 @@ Operation: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """What one commit did to version ``read_version``. ``uuid`` identifies it for good, hyphenated."""
+    """What one commit did to version ``read_version``. ``uuid`` identifies it, hyphenated."""
 
     read_version: int
     uuid: str

@@ -1,14 +1,14 @@
 """Which bucket a key goes to, in a table with dynamic buckets. This is Java's rule.
 
 Several assigners (*channels*) may share the work. Every hash of a partition has one that owns it, and a bucket may be
-*created* by channels of its residue only, so no two of them need to talk:
+*created* by channels of its residue only, so they need no coordination:
 
 - owner of a hash = (abs(hash of the partition % channels) + abs(hash % assigners)) % channels;
-- channel *c* may create bucket *b* if *b* and *c* leave the same rest by ``assigners``.
+- channel *c* may create bucket *b* if *b* and *c* have the same remainder by ``assigners``.
 
 Remainders are Java's. For each hash, in the order of the rows:
 
-1. A hash that the partition has already stays in its bucket, whoever owns that.
+1. A hash that the partition has already stays in its bucket, whichever channel owns that.
 2. A new one goes to the first of the channel's buckets with fewer than ``target_rows`` hashes. Those that the table
    had come first, by number.
 3. If all are full, the channel creates the smallest bucket that it may and that is not there; a partition has
@@ -16,8 +16,8 @@ Remainders are Java's. For each hash, in the order of the rows:
 4. If it may create none, one of its buckets is picked at random, and from then on all grow beyond the target.
 
 Whole arrays are assigned at once: known hashes are looked up, and new ones, in the order of their first row, are cut
-into runs of what buckets have room for. At random means here: by a hash of the hash and a seed. So a task that runs
-again, with its rows in another order even, picks the same buckets.
+into runs by the free capacity of buckets. Rule 4 picks by a hash of the hash and a seed. So a task that runs again,
+even with its rows in another order, picks the same buckets.
 
 Differences from others: Java goes through the buckets it loaded in the order of a ``HashMap``, which is by number as
 long as one assigner owns all. pypaimon takes the highest bucket of *any* partition for the limit of rule 3; and it
@@ -117,7 +117,7 @@ def flattened(buckets: Mapping[int, Hashes]) -> tuple[Hashes, Buckets]:
 
 
 class PartitionAssigner:
-    """The assigner of one channel at work in one partition. It trusts that the channel owns what it is given.
+    """The assigner of one channel at work in one partition. Precondition: the channel owns the hashes it is given.
 
     >>> assigner = PartitionAssigner(BucketOptions(target_rows=2))
     >>> assigner.assign(np.array([5, 6, 5, 7], np.int32)).tolist()
@@ -276,7 +276,7 @@ class BucketAssigner:
 
 
 class _Places:
-    """A growing map from hash to bucket: sorted runs, each more than twice as long as the next."""
+    """An append-only map from hash to bucket: a log-structured merge of sorted runs, each more than twice the next."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[Hashes, Buckets]] = []

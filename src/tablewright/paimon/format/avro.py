@@ -4,7 +4,7 @@ Reading is tolerant: records come as mappings with whatever fields their writer 
 file that carries records on is ours plus the fields that some record's writer knew and we don't, each of them made
 nullable, because records of other writers lack it.
 
-A truncated file can end between two blocks and look whole, so the size that the pointing document noted is compared.
+A truncated file can end between two blocks and look complete, so the size recorded by the referring file is compared.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def codec_of(compression: str) -> str:
 
 
 def decode_records(data: bytes, path: str, size: int | None = None) -> Records:
-    """The records in a file's bytes. ``size`` is how many bytes it has to have, if somebody noted that."""
+    """The records in a file's bytes. ``size`` is its expected size in bytes, if that is recorded."""
     if size is not None and size != len(data):
         raise CorruptTable(path, (f"it has {len(data)} bytes, and {size} were noted when it was written",))
     if not data.startswith(_MAGIC):
@@ -110,7 +110,7 @@ def encode_carried(
 
 
 def combined_schema(ours: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Our schema, and behind its fields those that only ``found`` schemas know, nullable; in nested records as well.
+    """Our schema, and after its fields those that only ``found`` schemas have, nullable; in nested records as well.
 
     >>> ours = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}
     >>> theirs = {"type": "record", "name": "s", "fields": [{"name": "b", "type": "long"}]}

@@ -7,8 +7,8 @@ A row of *n* fields is a run of 8-byte words, little-endian:
 2. a slot per field;
 3. the tails of fields that have one, in the order of the fields (:mod:`.binary_cells` says which).
 
-Many rows are encoded at once, column by column, and stay columns (:class:`BinaryRows`): who only wants their hashes
-never lays them side by side. Single rows, of which a manifest has few, are decoded to Python values. In manifests a row
+Many rows are encoded at once, column by column, and stay columns (:class:`BinaryRows`): hashing them needs no
+row-wise copy. Single rows, of which a manifest has few, are decoded to Python values. In manifests a row
 has its number of fields before it, as 4 bytes in big-endian order.
 
 Types are Arrow's: ``timestamp[ms]`` is ``TIMESTAMP(3)``, ``time32[ms]`` is ``TIME``, whatever its precision.
@@ -62,7 +62,7 @@ _UNITS_PER_MILLI = {"us": 1_000, "ns": 1_000_000}
 
 
 def null_words(fields: int) -> int:
-    """How many words of a row of so many fields say which are null.
+    """The number of null words of a row of ``fields`` fields.
 
     >>> null_words(0), null_words(56), null_words(57)
     (1, 1, 2)

@@ -10,7 +10,7 @@ A **32-bit** bitmap is one portable Roaring bitmap. A **64-bit** one is a u64 co
 positions, that half as u32 and a Roaring bitmap of the lower halves, all little-endian, upper halves ascending.
 
 What is written equals Java's bytes: every container in its smallest form, and an empty bitmap for each upper half that
-has no positions below the highest. What is read may have gaps instead, and containers that nobody has optimised. The
+has no positions below the highest. What is read may have gaps instead, and containers that are not run-optimised. The
 checksum is always compared: no other reader of Paimon's files does that.
 
 Format: ``docs/format/deletion-vectors.md#the-bin``.
@@ -45,7 +45,7 @@ __all__ = [
 
 Width = Literal[32, 64]
 
-FRAME_BYTES = 8  # the size before and the checksum behind the payload
+FRAME_BYTES = 8  # the size before and the checksum after the payload
 
 _MAGIC: dict[Width, bytes] = {32: bytes.fromhex("5e43f2d0"), 64: bytes.fromhex("d1d33964")}
 _MAGIC_BYTES = 4

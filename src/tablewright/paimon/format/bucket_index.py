@@ -1,4 +1,4 @@
-"""What a table with dynamic buckets knows of its keys: per partition and bucket the set of key hashes, and its options.
+"""The key index of a table with dynamic buckets: per partition and bucket the set of key hashes, and the options.
 
 This is the content of all hash files of a snapshot as one value. Partitions are tuples of Python values in the order of
 the partition fields, ``()`` where a table has none.

@@ -1,12 +1,12 @@
-"""Named values of one stored document, checked as they are taken, with every problem collected.
+"""Typed access to the fields of a stored document, collecting every problem.
 
 Paimon's documents are JSON objects and Avro records: both arrive here as mappings. A reader takes the fields that it
 knows, each with the type that it has to have; what is missing or of another type becomes one line in ``problems``, and
-a harmless stand-in goes on. When all is taken, :func:`checked` raises everything at once. Fields that nobody took are
-no problem: newer writers add some.
+a default value is returned. At the end :func:`checked` raises all problems at once. Unknown fields are no problem:
+newer writers add some.
 
-Names of files are taken by :meth:`Fields.file_name`: whatever a document says, nobody reads outside of the directory
-that the name belongs to. The address of a file that lies elsewhere on purpose is taken by ``address_or_none``.
+Names of files are read by :meth:`Fields.file_name`, which refuses paths that lead out of their directory. The address
+of a file that is elsewhere on purpose is read by ``address_or_none``.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Fields:
 
 
 def _is_deeper_than(document: Any, depth: int) -> bool:
-    """Whether values lie within more than so many others; found out level by level, without recursion."""
+    """Whether values are nested deeper than the limit; level by level, without recursion."""
     level = [document]
     for _ in range(depth):
         level = [

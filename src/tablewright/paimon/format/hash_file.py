@@ -1,8 +1,8 @@
 """The hash file of a dynamic bucket: which key hashes are in it.
 
 Nothing but signed 32-bit numbers in big-endian order: no header, no count, no checksum. It is a set, so the order means
-nothing: Java writes that of its hash table, pypaimon ascending, and so do we. Java passes over bytes behind the last
-whole number; for us they are damage, as for pypaimon.
+nothing: Java writes that of its hash table, pypaimon ascending, and so do we. Java ignores bytes after the last
+whole number; here they are an error, as in pypaimon.
 
 Format: ``docs/format/paimon.md#hash-file``.
 """

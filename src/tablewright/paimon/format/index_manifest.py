@@ -80,7 +80,7 @@ _SCHEMA: dict[str, Any] = {
 class IndexFile:
     """One index file. ``ranges`` are the bins of a deletion-vectors file; ``record`` is the entry as it was stored.
 
-    ``manifest`` is where it was read, for the error that says that it is nonsense.
+    ``manifest`` is the file it was read from, for error messages.
     """
 
     type: str
@@ -130,7 +130,7 @@ class IndexManifest:
         return tuple(file for file in self.files if file.type == type)
 
     def replaced(self, removed: Iterable[str], added: Iterable[IndexFile]) -> IndexManifest:
-        """The list without the files of these names, and with others behind."""
+        """The list without the files of these names, and with others appended."""
         gone = set(removed)
         kept = (file for file in self.files if file.name not in gone)
         return IndexManifest(files=(*kept, *added), schema=self.schema)

@@ -73,7 +73,7 @@ def hash_rows(rows: BinaryRows) -> Hashes:
 
 
 def fixed_buckets(hashes: Hashes, num_buckets: int) -> Hashes:
-    """The buckets of rows in a table with so many of them (``bucket = n``).
+    """The buckets of rows in a table with a fixed number of them (``bucket = n``).
 
     >>> fixed_buckets(np.array([7, -7, 8], np.int32), 4).tolist()
     [3, 3, 0]
@@ -83,7 +83,7 @@ def fixed_buckets(hashes: Hashes, num_buckets: int) -> Hashes:
 
 
 def java_remainder(values: Hashes, divisor: int) -> Hashes:
-    """``abs(value % divisor)`` as Java has it: what is left over has the sign of the value before ``abs``.
+    """``abs(value % divisor)`` as in Java: the remainder truncates towards zero.
 
     >>> java_remainder(np.array([-7, -(2**31)], np.int32), 5).tolist()
     [2, 3]
@@ -110,7 +110,7 @@ def _as_table(columns: Columns) -> pa.Table:
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The rows of a table in batches of a size that a core likes."""
+    """The rows of a table in batches that fit a core's cache."""
     if table.num_rows:
         per_row = max(1, table.nbytes // table.num_rows)
         yield from table.to_batches(max(1, min(_ROWS_PER_PIECE, _BYTES_PER_PIECE // per_row)))

@@ -74,8 +74,8 @@ class Manifest:
 class DataFile:
     """One data file of a table. ``partition`` is stored form: arity, then a BinaryRow.
 
-    ``stats_low`` and ``stats_high`` are rows as well: bounds for the values of ``stats_columns``. ``manifest`` is where
-    all that was read, for the error that says that it is nonsense.
+    ``stats_low`` and ``stats_high`` are rows as well: bounds for the values of ``stats_columns``. ``manifest`` is the
+    file it was read from, for error messages.
     """
 
     partition: bytes
@@ -204,7 +204,7 @@ def _entry(record: Mapping[str, Any], problems: list[str], place: str, path: str
 
 
 def _bytes_in(stats: Any, name: str) -> bytes:
-    """Statistics are of use where they are there; without them the file is read."""
+    """Statistics are optional; without them the file is read."""
     value = stats.get(name) if isinstance(stats, dict) else None
     return value if isinstance(value, bytes) else b""
 

@@ -1,7 +1,7 @@
 """MurmurHash3, 32 bits, seed 42, of many rows at once.
 
-Rows are whole 8-byte words, so the hash never has a rest to deal with. It goes through the rows word by word: all rows
-mix in their first word, then all their second, and so on. What does not differ between rows is mixed once.
+Rows are whole 8-byte words, so the hash has no tail step. It is vectorised over rows: all rows mix in their first word,
+then all their second, and so on. Leading words that are equal in all rows are mixed once.
 
 Format: ``docs/format/paimon.md#key-hash``.
 
@@ -61,7 +61,7 @@ class RowHashes:
             self._states[rows] = states
 
     def finish(self, lengths: int | npt.NDArray[np.int64]) -> Hashes:
-        """The hashes of rows that were so many bytes long."""
+        """The hashes of rows of these lengths in bytes."""
         states = np.full(self._count, self._same, np.uint32) if self._states is None else self._states
         spare = self._scratch[1]
         states ^= np.uint32(lengths) if isinstance(lengths, int) else lengths.astype(np.uint32)

@@ -106,7 +106,7 @@ def next_snapshot(
     uuid: str,
     writer: str,
 ) -> Snapshot:
-    """The snapshot after a delete that only writes deletion vectors: no file comes or goes, no row is counted away.
+    """The snapshot after a delete that only writes deletion vectors: data files and row counts stay the same.
 
     Its kind is OVERWRITE, as every Paimon writer calls a commit with deletion vectors.
     """
@@ -131,7 +131,7 @@ def next_snapshot(
     }
     document.pop("indexManifest", None)
     if schema_id != before.schema_id:
-        document.pop("statistics", None)  # they tell of columns that have changed
+        document.pop("statistics", None)  # they describe columns that have changed
     if index_manifest is not None:
         document["indexManifest"] = index_manifest
     return decode_snapshot(json.dumps(document).encode(), f"snapshot-{before.id + 1}")

@@ -1,7 +1,7 @@
 """Paimon's data types: as schema files spell them, and as Arrow knows them.
 
 A simple type is a text, ``"DECIMAL(12, 2) NOT NULL"``; a nested one is an object whose ``type`` is ``ARRAY``, ``MAP``,
-``MULTISET``, ``VECTOR`` or ``ROW``, again with ``NOT NULL`` behind it. Fields of a ROW carry ids that never change, so
+``MULTISET``, ``VECTOR`` or ``ROW``, again followed by ``NOT NULL``. Fields of a ROW carry ids that never change, so
 they are found again after a rename. Timestamps become the coarsest Arrow unit that holds their precision, and
 ``WITH LOCAL TIME ZONE`` (an instant) becomes UTC, which is how pypaimon maps them too.
 """
@@ -131,7 +131,7 @@ def decode_field(document: Any, problems: list[str], place: str) -> Field:
 
 
 def decode_type(document: Any, problems: list[str], place: str) -> DataType:
-    """A type; what can't be one is named in ``problems`` and read as a text.
+    """A type; an invalid one is named in ``problems`` and read as text.
 
     >>> str(decode_type("timestamp(3) with local time zone not null", [], "field t"))
     'TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL'

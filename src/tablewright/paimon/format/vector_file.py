@@ -1,12 +1,12 @@
 """Paimon's deletion-vectors index file: the vectors of many data files, bin after bin.
 
-A version byte, then bins without anything between them. The file names no data files and has no count: where a vector
-lies and whose it is stands in the index manifest, as a :class:`VectorRange`. A file without any bin is one byte long;
+A version byte, then bins without anything between them. The file names no data files and has no count: the offset of a
+vector and its data file are in the index manifest, as a :class:`VectorRange`. A file without any bin is one byte long;
 Paimon writes it where all vectors of a bucket have gone.
 
 **Two meanings of** ``length``: for a 32-bit bin it is the payload alone, for a 64-bit bin the whole bin, size field and
-checksum included. ``offset`` is that of the size field for both. Hence a reader who knows only the range fetches the
-bytes from ``offset`` up to ``VectorRange.end_max``, at most 8 too many, and :func:`decode_vector` sorts it out.
+checksum included. ``offset`` is that of the size field for both. Hence a reader that has only the range fetches the
+bytes from ``offset`` up to ``VectorRange.end_max``, at most 8 too many, and :func:`decode_vector` uses what it needs.
 
 Format: ``docs/format/deletion-vectors.md#the-wrappings``.
 """
@@ -146,7 +146,7 @@ def decode_vectors(data: bytes | memoryview, ranges: Sequence[VectorRange], path
 
 
 def walk_vector_file(data: bytes | memoryview, path: str) -> tuple[tuple[BinPlace, DeletionVector], ...]:
-    """All bins of a whole file, one after the other; whose they are only the index manifest knows.
+    """All bins of a whole file, one after the other; their data files are in the index manifest only.
 
     >>> data, _ = encode_vector_file({"a.parquet": DeletionVector.of([3])}, width=64)
     >>> [(place.offset, place.length, len(vector)) for place, vector in walk_vector_file(data, "index-1")]
