@@ -222,7 +222,7 @@ def _open(
     if (file.file_major_version, file.file_minor_version) < _OLDEST_VERSION:
         raise UnsupportedFeature(
             f"The data file {path} is of the legacy version {file.version}, which this release can't read: let pylance "
-            "write the table anew with data_storage_version='stable'."
+            "write the table again with data_storage_version='stable'."
         )
     check_size(store, path, file.file_size_bytes)
     guess = shape.guess(file, leaves)

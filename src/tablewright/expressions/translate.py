@@ -84,7 +84,7 @@ def translate(expression: str, scope: Scope, now_ns: int, *, condition: bool = F
     if not tokens:
         raise InvalidRequest(f"Invalid user input: the expression {expression!r} is empty. Expected: an expression")
     if any(token.is_symbol(";") for token in tokens):
-        raise InvalidRequest("Invalid user input: only one expression is allowed, and text follows behind a ';'.")
+        raise InvalidRequest("Invalid user input: only one expression is allowed, and text follows after a ';'.")
     writer = _Writer(match_as_condition(tokens) if condition else tokens, scope, now_ns)
     sql = " ".join(writer.run())
     paths = tuple(dict.fromkeys(writer.paths))

@@ -110,7 +110,7 @@ def _with_bitmap(message: Any) -> RangeWithBitmap:
     if size != (bits + 7) // 8:
         raise ValueError(f"a bitmap of {size} bytes can't cover the range {start}..{end}")
     if bits % 8 and message.bitmap[-1] >> (bits % 8):
-        raise ValueError(f"the bitmap of the range {start}..{end} has bits behind its end")
+        raise ValueError(f"the bitmap of the range {start}..{end} has bits after its end")
     return RangeWithBitmap(start, end, message.bitmap)
 
 

@@ -17,10 +17,10 @@ _CERTAIN = ("NoSuchBucket",)
 
 _ADVICE = (
     ("NoSuchBucket", "The bucket does not exist: create it, or correct the address."),
-    ("(os error 28)", "The disk is full: make room, then run again."),
+    ("(os error 28)", "The disk is full: free some space, then run again."),
     ("(os error 20)", "A part of this path is a file where a directory should be: choose another address."),
     ("(os error 17)", "A part of this path is a file where a directory should be: choose another address."),
-    ("(os error 122)", "The quota of this user or directory is used up: make room, then run again."),
+    ("(os error 122)", "The quota of this user or directory is used up: free some space, then run again."),
     ("(os error 27)", "The file would be larger than this process or file system allows (ulimit -f)."),
     ("(os error 24)", "This process has too many files open: close some, or raise the limit (ulimit -n)."),
     ("code: 24,", "This process has too many files open: close some, or raise the limit (ulimit -n)."),

@@ -29,5 +29,5 @@ def temporary_space() -> Iterator[None]:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise StorageError(
             f"Could not write a temporary file in {tempfile.tempdir or 'the directory for temporary files'}: {reason}. "
-            "Make room there, or set TMPDIR to a directory that has some."
+            "Free some space there, or set TMPDIR to another directory."
         ) from error

@@ -131,7 +131,7 @@ class Gate:
         """Called by the paused writer."""
         self._there.set()
         if not self._free.wait(_PATIENCE_S):
-            raise TimeoutError(f"nobody opened the gate at {call}")
+            raise TimeoutError(f"the gate was not opened at {call}")
 
     def arrived(self) -> None:
         """Wait until the writer is at the gate."""

@@ -251,7 +251,7 @@ class _Loop:
         file = read_manifest(self.world.store, at)
         theirs = read_transaction(self.world.store, file)
         if theirs is None:
-            reason = f"Dataset version {version} does not have a transaction file, so nobody can tell what it changed"
+            reason = f"Dataset version {version} does not have a transaction file, so what it changed is not known"
             raise CommitConflict(ours, "unknown", version, reason=reason)
         return file, theirs
 

@@ -27,7 +27,7 @@ LOCAL, REMOTE = Location("/data/t"), Location("s3://bucket/t")
         ),
         (GenericError("Read-only file system (os error 30)"), LOCAL, AccessDenied, "another address"),
         (GenericError("status 403 Forbidden: AccessDenied"), REMOTE, AccessDenied, "credentials"),
-        (GenericError("No space left on device (os error 28)"), LOCAL, StorageError, "make room"),
+        (GenericError("No space left on device (os error 28)"), LOCAL, StorageError, "free some space"),
         (GenericError("Received redirect without LOCATION"), REMOTE, StorageError, "region"),
         (GenericError("GET http://169.254.169.254/latest/api/token"), REMOTE, StorageError, "credentials"),
         (GenericError("connection refused\n\nDebug source: ..."), REMOTE, StorageError, "Run again"),

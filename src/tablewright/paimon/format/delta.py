@@ -60,7 +60,7 @@ class DeltaVector:
         if not isinstance(text, str):
             problems.append(f"pathOrInlineDv is no text but {text!r}")
         if offset is not None and (kind == "i" or not _is_count(offset) or offset < len(_VERSION)):
-            problems.append(f"offset is {offset!r}: a place behind the first byte of a file, and absent for 'i'")
+            problems.append(f"offset is {offset!r}: a position after the first byte of a file, and absent for 'i'")
         problems += [
             f"{name} is {stored.get(name)!r}, not a count"
             for name in ("sizeInBytes", "cardinality")
