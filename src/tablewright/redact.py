@@ -1,6 +1,6 @@
 """Secrets stay out of texts: the one place that knows what a secret looks like.
 
-Every message of :mod:`tablewright.errors` passes through :func:`redact`, whoever wrote it. It hides
+Every message of :mod:`tablewright.errors` passes through :func:`redact`. It hides
 
 1. the values of storage options that were given to this process (:func:`remember_secrets`), and those of environment
    variables that hold credentials, wherever they occur;

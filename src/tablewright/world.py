@@ -30,7 +30,7 @@ class Clock(Protocol):
 
 
 class Ids(Protocol):
-    """Fresh names that nobody else uses."""
+    """Unique ids and numbers."""
 
     def uuid(self) -> uuid.UUID: ...
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,12 @@ SUFFIXES = frozenset({".py", ".md", ".proto", ".pyi", ".toml", ".yml", ".yaml", 
 
 CITATION = re.compile(r"\bdocs/[\w./-]+?\.md(?:#[\w-]+)?")
 LINK = re.compile(r"\]\(([^)\s:#]*\.md)?(#[\w-]+)?\)")
-OUTSIDE = re.compile(r"fact\s+sheet|\bspec/[\w./-]*|\bdesign\.md\b|\bdesign §|\bspec §|§ ?\d", re.IGNORECASE)
+OUTSIDE = re.compile(r"[Ff]act\s+[Ss]heet|[Ss]pec/[\w./-]+|[Dd]esign\.md|[Dd]esign §|[Ss]pec §|§ ?\d")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
 
 
+@cache
 def anchors(page: str) -> set[str]:
     """The anchors of a Markdown page by GitHub's rule: lower case, punctuation out, spaces to hyphens, then -1, -2."""
     found: set[str] = set()

@@ -78,7 +78,7 @@ def write_fragments(
 ) -> tuple[Fragment, ...]:
     """Write ``batches`` as data files that hold all of ``schema``; fragments with id 0, none for no rows.
 
-    A null in a column that may hold none, or a value that the type can't hold, is refused; nothing stays behind. Blobs
+    A null in a column that may hold none, or a value that the type can't hold, is refused, and no file is left. Blobs
     come in the form for rows; the paths of objects with their bytes are added to ``sidecars``.
     """
     roll = _Roll(world, schema, options or WriteOptions(), progress)

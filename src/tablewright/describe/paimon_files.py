@@ -115,7 +115,7 @@ def describe_manifest(data: bytes, path: str) -> Report:
 
 
 def describe_snapshot(data: bytes, path: str) -> Report:
-    """What a commit left behind."""
+    """A snapshot: the state of a table after a commit."""
     snapshot = decode_snapshot(data, path)
     return Report(
         title="Paimon snapshot",

@@ -228,7 +228,7 @@ def _live_batches(
     choose = None if predicate is None else partial(_matching_groups, task, predicate)
     live: np.ndarray | None = None
     for begin, stored in read_batches(home, task.place.path, task.rows, names, choose):
-        if live is None and task.vector is not None:  # not before the file was found to have so many rows
+        if live is None and task.vector is not None:  # only once the file is known to have this many rows
             live = _live_mask(task, task.vector, store)
         end = begin + stored.num_rows
         positions = np.arange(begin, end)

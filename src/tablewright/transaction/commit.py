@@ -74,7 +74,7 @@ __all__ = ["CommitOptions", "Committed", "commit", "commit_detached"]
 _CATCH_UPS_MAX = 8
 _BACK_OFF_SECONDS_MAX = 1.0
 _INLINE_BYTES_MAX = 1 << 16
-"""Larger transactions are in their own file only: everybody who opens the table reads the manifest file."""
+"""Larger transactions are in their own file only: every reader of the table fetches the manifest file."""
 
 T = TypeVar("T")
 Recheck: TypeAlias = Callable[[Snapshot], None]
@@ -358,7 +358,7 @@ class _Loop:
         reason = f"Failed to commit the transaction after {self.options.max_retries} retries"
         return CommitConflict(_name(self.transaction.operation), "unknown", version, reason=reason)
 
-    # -- leaving nothing behind
+    # -- cleaning up
 
     def _guarded(self, work: Callable[[], T]) -> T:
         """If the transaction certainly failed, remove the files that were written for the commit."""
