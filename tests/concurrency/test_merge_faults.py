@@ -35,7 +35,7 @@ from tests.property.row_model import COLUMNS, Model, always, new_rows
 
 import tablewright as tw
 from tablewright.errors import CommitUnknown, StorageError, TablewrightError
-from tablewright.operations.merge_insert.source import keep
+from tablewright.operations.merge_insert.source.kept import keep
 from tablewright.storage import Store, open_store
 from tablewright.testing import (
     EVERY_FAULT,

@@ -172,7 +172,7 @@ def test_no_place_for_temporary_files(table: Path) -> None:
         table,
         """
 import tempfile
-from tablewright.operations.merge_insert import source
+from tablewright.operations.merge_insert.source import kept as source
 ds, held = tw.dataset(path), tw.write_dataset(ROWS, "memory://t")
 tempfile.tempdir = path + "/no/such/place"
 source._MEMORY_BYTES_MAX = 0

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.unit.operations.merge_insert.merge_model import builder
 
-from tablewright.operations.merge_insert import strategy as strategies
+from tablewright.operations.merge_insert.match import strategy as strategies
 
 from .referee import lance, ours
 

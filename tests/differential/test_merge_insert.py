@@ -20,7 +20,7 @@ from tests.unit.operations.merge_insert.merge_model import CASES, GONE, KEYS, Ca
 
 import tablewright
 from tablewright.api.merge_insert import MergeInsertBuilder
-from tablewright.operations.merge_insert import strategy as strategies
+from tablewright.operations.merge_insert.match import strategy as strategies
 
 from .referee import UNDER_TEST, ours
 from .referee import lance as theirs

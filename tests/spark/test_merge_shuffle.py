@@ -19,8 +19,8 @@ from tests.unit.operations.merge_insert.merge_model import TableRow as Row
 import tablewright as tw
 from tablewright.engine.spark.inputs import frame_of
 from tablewright.errors import CorruptTable
-from tablewright.operations.merge_insert import shuffle, strategy
-from tablewright.operations.merge_insert.pairs import Pairs
+from tablewright.operations.merge_insert.match import shuffle, strategy
+from tablewright.operations.merge_insert.match.pairs import Pairs
 
 COUNTS = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
 CLAUSES = [

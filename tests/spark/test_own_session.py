@@ -110,7 +110,7 @@ there.validate()
 print(there.version, there.schema.names)
 
 from tablewright.api import merge_job
-from tablewright.operations.merge_insert import shuffle, strategy
+from tablewright.operations.merge_insert.match import shuffle, strategy
 
 shuffle._ROWS_PER_PARTITION, shuffle._ROWS_PER_TASK = 20, 10
 real = {name: getattr(merge_job, name) for name in ("run_match_task", "run_write_task", "produce_keys", "JoinKeys")}

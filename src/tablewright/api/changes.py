@@ -27,7 +27,7 @@ from tablewright.expressions.filters import Filter
 from tablewright.format import transaction as values
 from tablewright.operations.delete import DeletePlan, DeleteResult, finish_delete, plan_delete, run_delete_task
 from tablewright.operations.leftovers import Leftovers, removed_on_failure
-from tablewright.operations.match import Matched, live_rows, run_match_task
+from tablewright.operations.rewrite.costs import Decision
 from tablewright.operations.update import (
     Found,
     UpdateOptions,
@@ -39,7 +39,7 @@ from tablewright.operations.update import (
     run_update_task,
     update_tasks,
 )
-from tablewright.operations.update_costs import Decision
+from tablewright.reading.match import Matched, live_rows, run_match_task
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.snapshot.standing import open_newest
 from tablewright.storage.base import Location

@@ -26,7 +26,7 @@ from tablewright.operations.columns.project import (
 )
 from tablewright.operations.columns.schema import InvalidColumns, as_column_errors
 from tablewright.operations.columns.stream import RowStream
-from tablewright.operations.scan import DEFAULT_BATCH_SIZE
+from tablewright.reading.scan_task import DEFAULT_BATCH_SIZE
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.snapshot.standing import open_newest
 from tablewright.transaction.commit import commit

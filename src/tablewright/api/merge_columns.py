@@ -13,7 +13,7 @@ import pyarrow as pa
 from tablewright.errors import CommitConflict
 from tablewright.operations.columns.add import Nulls
 from tablewright.operations.columns.plan import finish_columns
-from tablewright.operations.merge_insert.recheck import Recheck
+from tablewright.operations.merge_insert.match.recheck import Recheck
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.transaction.commit import commit
 

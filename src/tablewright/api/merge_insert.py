@@ -18,11 +18,11 @@ from tablewright.api.translate import from_transaction
 from tablewright.checks import check_flag, check_text, whole_number
 from tablewright.errors import WrongType
 from tablewright.operations.merge_insert.clauses import Clauses, InvalidMerge, check_condition, check_dedupe, check_mode
-from tablewright.operations.merge_insert.condition import compile_table_condition
-from tablewright.operations.merge_insert.evolution import evolved
-from tablewright.operations.merge_insert.key_columns import find_key
+from tablewright.operations.merge_insert.keys.key_columns import find_key
+from tablewright.operations.merge_insert.match.condition import compile_table_condition
+from tablewright.operations.merge_insert.match.strategy import choose_strategy, scan_bytes
 from tablewright.operations.merge_insert.plan import plan_merge
-from tablewright.operations.merge_insert.strategy import choose_strategy, scan_bytes
+from tablewright.operations.merge_insert.source.evolution import evolved
 from tablewright.operations.write import WriteSettings
 from tablewright.transaction.isolation import check_isolation
 

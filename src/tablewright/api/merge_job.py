@@ -28,25 +28,31 @@ from tablewright.format.transaction import Transaction
 from tablewright.operations.leftovers import Leftovers, removed_on_failure
 from tablewright.operations.merge_insert.clauses import Clauses
 from tablewright.operations.merge_insert.decide import Actions, check_no_match, decide_merge
-from tablewright.operations.merge_insert.evolution import evolved
 from tablewright.operations.merge_insert.finish import finish_merge
-from tablewright.operations.merge_insert.keys import Positions
-from tablewright.operations.merge_insert.match import run_match_task
-from tablewright.operations.merge_insert.matching import (
+from tablewright.operations.merge_insert.keys.key_table import Positions
+from tablewright.operations.merge_insert.match.pairing import run_match_task
+from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs, united
+from tablewright.operations.merge_insert.match.recheck import Recheck
+from tablewright.operations.merge_insert.match.shuffle import (
+    JoinKeys,
+    key_names,
+    key_schema,
+    partitions_for,
+    produce_keys,
+)
+from tablewright.operations.merge_insert.match.stages import (
     index_pairs,
     known_matches,
     match_tasks,
     shuffle_tasks,
     shuffled_pairs,
 )
-from tablewright.operations.merge_insert.memory import Memory
-from tablewright.operations.merge_insert.pairs import FragmentMatches, Pairs, united
+from tablewright.operations.merge_insert.match.strategy import Strategy, choose_strategy, scan_bytes
 from tablewright.operations.merge_insert.plan import MergePlan, plan_merge
-from tablewright.operations.merge_insert.recheck import Recheck
-from tablewright.operations.merge_insert.shuffle import JoinKeys, key_names, key_schema, partitions_for, produce_keys
-from tablewright.operations.merge_insert.source import KeptSource
-from tablewright.operations.merge_insert.strategy import Strategy, choose_strategy, scan_bytes
-from tablewright.operations.merge_insert.write import WriteResult, WriteTask, run_write_task, write_tasks
+from tablewright.operations.merge_insert.reuse import Memory
+from tablewright.operations.merge_insert.source.evolution import evolved
+from tablewright.operations.merge_insert.source.kept import KeptSource
+from tablewright.operations.merge_insert.write.tasks import WriteResult, WriteTask, run_write_task, write_tasks
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.snapshot.standing import open_newest
 from tablewright.transaction.affected import AffectedRows

@@ -11,13 +11,13 @@ from tablewright.api.merge_source import Incoming
 from tablewright.engine.base import ExchangeEngine
 from tablewright.engine.choose import Choice
 from tablewright.operations.leftovers import Leftovers
-from tablewright.operations.merge_insert.distinct import check_distinct, with_distinct_keys
-from tablewright.operations.merge_insert.fit import fitted_batches
-from tablewright.operations.merge_insert.keys import KeyTable
+from tablewright.operations.merge_insert.keys.key_table import KeyTable
+from tablewright.operations.merge_insert.match.strategy import key_ranges, scan_bytes, too_many_for_a_worker
 from tablewright.operations.merge_insert.plan import MergePlan
-from tablewright.operations.merge_insert.shared import KeyRange, SharedKeys, SharedSource, share, source_keys
-from tablewright.operations.merge_insert.source import KeptSource, keep
-from tablewright.operations.merge_insert.strategy import key_ranges, scan_bytes, too_many_for_a_worker
+from tablewright.operations.merge_insert.source.distinct import check_distinct, with_distinct_keys
+from tablewright.operations.merge_insert.source.fit import fitted_batches
+from tablewright.operations.merge_insert.source.kept import KeptSource, keep
+from tablewright.operations.merge_insert.source.shared import KeyRange, SharedKeys, SharedSource, share, source_keys
 from tablewright.world import World
 
 __all__ = ["SourceInUse"]

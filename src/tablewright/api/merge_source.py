@@ -11,9 +11,9 @@ import pyarrow.types as at
 
 from tablewright.api.inputs import as_schema, as_source
 from tablewright.engine.detect import is_spark_frame
-from tablewright.operations.merge_insert.fit import FittedSchema, fitted_batches
-from tablewright.operations.merge_insert.shared import SharedSource, ShareTask
-from tablewright.operations.merge_insert.source import KeptSource, keep
+from tablewright.operations.merge_insert.source.fit import FittedSchema, fitted_batches
+from tablewright.operations.merge_insert.source.kept import KeptSource, keep
+from tablewright.operations.merge_insert.source.shared import SharedSource, ShareTask
 from tablewright.world import World
 
 __all__ = ["Incoming", "incoming"]

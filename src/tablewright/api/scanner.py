@@ -19,7 +19,6 @@ from tablewright.lazy import cached_property
 from tablewright.operations.scan import (
     ScanOptions,
     ScanPlan,
-    ScanTask,
     count_rows,
     plan_scan,
     run_scan_task,
@@ -27,6 +26,7 @@ from tablewright.operations.scan import (
     scan_table,
 )
 from tablewright.operations.take import positions_within
+from tablewright.reading.scan_task import ScanTask
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
 from tablewright.storage.base import Location

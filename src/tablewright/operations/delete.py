@@ -1,7 +1,7 @@
-"""Delete: rows that match are hidden behind deletion files.
+"""Delete: rows that match are hidden by deletion files.
 
-1. *plan* (pure): which columns tell the rows (:mod:`.match`). A predicate that is always true needs no tasks: all
-   fragments leave the table.
+1. *plan* (pure): which columns tell the rows (:mod:`tablewright.reading.match`). A predicate that is always true needs
+   no tasks: all fragments leave the table.
 2. *run*: a task finds the rows of some fragments, and writes for each one that has any the union of what was deleted
    and what goes now. A fragment whose last row goes gets no file: it leaves the table.
 3. *finish* (pure): one Delete transaction, and the rows that it hides.
@@ -12,27 +12,25 @@ Format: ``docs/format/table.md#deletion-files``.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import FrozenBitMap
 
-from tablewright.data.context import ReadContext
 from tablewright.data.prefetch import spread
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter
-from tablewright.format.deletion_vector import DeletionVector, choose_type
+from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.flags import check_writable
-from tablewright.format.fragment import DeletionFile, Fragment, FragmentList
-from tablewright.format.naming import deletion_path
+from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.transaction import Delete, Transaction
 from tablewright.operations.leftovers import removed_on_failure
-from tablewright.operations.match import find_rows, plan_match, read_fields
-from tablewright.operations.scan import ScanPlan, ScanTask
-from tablewright.operations.scan_context import TaskContext
-from tablewright.snapshot.files import write_deletion_vector
+from tablewright.operations.rewrite.hide import Hidden, hide_rows, with_hidden_rows, write_deletions
+from tablewright.reading.context import TaskContext
+from tablewright.reading.match import find_rows, plan_match, read_fields
+from tablewright.reading.scan_task import ScanTask
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.base import Location
 from tablewright.transaction.affected import AffectedRows
@@ -42,9 +40,7 @@ __all__ = [
     "DeletePlan",
     "DeleteResult",
     "DeleteTask",
-    "Hidden",
     "finish_delete",
-    "hide_rows",
     "matching_offsets",
     "plan_delete",
     "run_delete_task",
@@ -57,14 +53,14 @@ class DeletePlan:
     """A decided delete. ``str(plan)`` explains it."""
 
     predicate: str
-    match: ScanPlan
+    match: ScanTask
     fragments: FragmentList
     reads: frozenset[int] | None
 
     @property
     def deletes_all(self) -> bool:
-        """Whether every row goes, so that nobody has to look."""
-        return self.match.whole.reads.predicate is None
+        """Whether every row goes, so that no fragment has to be read."""
+        return self.match.reads.predicate is None
 
     @property
     def tasks(self) -> tuple[DeleteTask, ...]:
@@ -83,7 +79,7 @@ class DeletePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTask:
-    """A part of a delete as a letter: a scan of some fragments."""
+    """A part of a delete, as a message: a scan of some fragments."""
 
     scan: ScanTask
 
@@ -91,24 +87,6 @@ class DeleteTask:
     def location(self) -> Location:
         """Where the table is."""
         return self.scan.location
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hidden:
-    """Rows of one fragment that go: their offsets as a serialised bitmap, and the fragment's new deletion file.
-
-    Without a file no row is left.
-    """
-
-    fragment_id: int
-    offsets: bytes
-    deletion: DeletionFile | None
-    bytes_written: int = 0
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The file that was written."""
-        return () if self.deletion is None else (deletion_path(self.fragment_id, self.deletion),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +112,7 @@ def plan_delete(snapshot: Snapshot, predicate: Filter, now_ns: int | None = None
     """Decide a delete. A bad predicate fails here."""
     check_writable(snapshot.manifest.writer_flags, snapshot.location.uri)
     match = plan_match(snapshot, predicate, now_ns)
-    condition = match.whole.reads.predicate
+    condition = match.reads.predicate
     return DeletePlan(
         predicate=str(predicate),
         match=match,
@@ -160,21 +138,6 @@ def run_delete_task(task: DeleteTask, world: World) -> DeleteResult:
         )
 
 
-def hide_rows(context: ReadContext, world: World, version: int, fragment: Fragment, offsets: bytes) -> Hidden:
-    """Write the deletion file that hides these live rows of a fragment too."""
-    gone = DeletionVector(FrozenBitMap.deserialize(offsets))
-    union = (context.deletion_vector(fragment) or DeletionVector()).union(gone)
-    file, size = None, 0
-    if len(union) < fragment.physical_rows:
-        file, size = _write(world, version, fragment, union)
-    return Hidden(fragment_id=fragment.id, offsets=offsets, deletion=file, bytes_written=size)
-
-
-def _write(world: World, version: int, fragment: Fragment, union: DeletionVector) -> tuple[DeletionFile, int]:
-    kind = choose_type(len(union), None if fragment.deletion is None else fragment.deletion.file_type)
-    return write_deletion_vector(world.store, fragment.id, union, version, world.ids.u64(), kind)
-
-
 def finish_delete(
     plan: DeletePlan, results: Sequence[DeleteResult], everything: Mapping[int, FrozenBitMap], uuid: uuid.UUID
 ) -> tuple[Transaction, AffectedRows]:
@@ -189,22 +152,14 @@ def finish_delete(
         predicate=plan.predicate,
     )
     offsets = {id: FrozenBitMap.deserialize(each.offsets) for id, each in hidden.items()}
-    transaction = Transaction(read_version=plan.match.whole.version, uuid=str(uuid), operation=operation)
+    transaction = Transaction(read_version=plan.match.version, uuid=str(uuid), operation=operation)
     return transaction, AffectedRows({**everything, **offsets}, plan.reads)
-
-
-def with_hidden_rows(fragments: FragmentList, hidden: Iterable[Hidden]) -> list[Fragment]:
-    """The fragments with their new deletion files, by id; emptied ones are left out."""
-    ordered = sorted(hidden, key=lambda each: each.fragment_id)
-    return [
-        fragments.by_id(each.fragment_id).with_deletion(each.deletion) for each in ordered if each.deletion is not None
-    ]
 
 
 # --------------------------------------------------------------------------------------------------- one fragment
 def matching_offsets(snapshot: Snapshot, fragment: Fragment, predicate: Filter) -> npt.NDArray[np.int64]:
     """Physical offsets of the live rows of a fragment that match, ascending."""
-    whole = plan_match(snapshot, predicate).whole
+    whole = plan_match(snapshot, predicate)
     index = int(np.flatnonzero(snapshot.fragments.ids == fragment.id)[0])
     task = replace(whole, fragments=(fragment,), first_rows=(whole.first_rows[index],))
     if task.reads.predicate is None:
@@ -226,5 +181,5 @@ def run_fragment_delete(snapshot: Snapshot, fragment: Fragment, offsets: npt.NDA
         return fragment
     if len(union) == fragment.physical_rows:
         return None
-    file, _ = _write(snapshot.world, snapshot.version, fragment, union)
+    file, _ = write_deletions(snapshot.world, snapshot.version, fragment, union)
     return fragment.with_deletion(file)

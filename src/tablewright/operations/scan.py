@@ -2,47 +2,42 @@
 
 1. *plan* (pure): which columns come back, which must be read first for the filter, which fragments are looked at.
    Expressions are compiled here, so a bad one fails before anything is read, and ``now()`` is one moment for all.
-2. *run*: pieces of fragments are read by threads ahead of the consumer, in order (:mod:`.scan_fragment`). Memory is
-   bounded by the pieces under way.
+2. *run*: pieces of fragments are read by threads ahead of the consumer, in order (:mod:`tablewright.reading.run`).
+   Memory is bounded by the pieces under way.
 3. Limit and offset count rows that come back. Without a filter they choose the rows before reading; with one they end
    the scan early. An ordering needs all rows, or the best of them where there is a limit (:mod:`.scan_order`).
 
-A task is a part of the plan for one worker: some fragments, and all that is needed to read them. Limit, offset and
-ordering belong to the plan, since no worker can know them.
+A task is a part of the plan for one worker (:mod:`tablewright.reading.scan_task`). Limit, offset and ordering belong to
+the plan, since no worker can know them.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from tablewright.checks import check_flag, check_text, listed, whole_number
-from tablewright.data.shape import ReadShape
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter, Predicate, compile_filter
 from tablewright.expressions.scope import Scope, with_system_columns
 from tablewright.format.blobs import as_bytes, as_descriptions
-from tablewright.format.fragment import Fragment, FragmentList
-from tablewright.format.manifest import BasePath
+from tablewright.format.fragment import Fragment
 from tablewright.format.schema import Schema
-from tablewright.operations.scan_columns import Selection, extend_selection, select_columns
-from tablewright.operations.scan_context import TaskContext
-from tablewright.operations.scan_fragment import ReadPlan
 from tablewright.operations.scan_order import Ordering, best_rows, orderings_of
-from tablewright.operations.scan_run import count_matches, exact_batches, limited, run_reads, slices
+from tablewright.reading.context import TaskContext
+from tablewright.reading.fragment import ReadPlan
+from tablewright.reading.projection import Selection, extend_selection, select_columns
+from tablewright.reading.run import count_matches, exact_batches, limited, run_reads, slices
+from tablewright.reading.scan_task import ScanTask, choose_fragments, default_batch_size, row_counts, scan_task
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.storage.base import Location
 from tablewright.world import World
 
 __all__ = [
     "ScanOptions",
     "ScanPlan",
-    "ScanTask",
     "count_rows",
     "plan_scan",
     "run_scan_task",
@@ -50,12 +45,10 @@ __all__ = [
     "scan_table",
 ]
 
-DEFAULT_BATCH_SIZE = 8192
 BLOB_HANDLINGS = ("all_binary", "all_descriptions", "blobs_descriptions")
 _BATCH_SIZE_MAX = 2**32 - 1
 _ROWS_MAX = 2**63 - 1
 _FLAGS = ("with_row_id", "with_row_address", "include_deleted_rows", "scan_in_order", "strict_batch_size")
-_TASK_BYTES = 64 * 1024 * 1024
 _EARLY_ROW_BYTES_MAX, _EARLY_BYTES_MAX = 64, 1024 * 1024
 
 
@@ -110,31 +103,7 @@ class ScanOptions:
     @property
     def rows_per_batch(self) -> int:
         """The batch size asked for, here or in the environment."""
-        if self.batch_size is not None:
-            return self.batch_size
-        text = os.environ.get("LANCE_DEFAULT_BATCH_SIZE", "")
-        return int(text) if text.isdecimal() and int(text) > 0 else DEFAULT_BATCH_SIZE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanTask:
-    """A part of a scan as a letter: where the table is, some fragments, what to read and what to return.
-
-    ``first_rows`` are the positions of each fragment's first live row in the table, for ``_rowoffset``.
-    """
-
-    location: Location
-    version: int
-    base_paths: tuple[BasePath, ...]
-    fragments: Sequence[Fragment]
-    first_rows: tuple[int, ...]
-    reads: ReadPlan
-    batch_size: int
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the batches."""
-        return self.reads.selection.schema
+        return default_batch_size() if self.batch_size is None else self.batch_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,13 +120,12 @@ class ScanPlan:
     @property
     def tasks(self) -> tuple[ScanTask, ...]:
         """The scan in parts of one or more fragments, some 64 MiB each; limit, offset and ordering left out."""
-        return tuple(_split(self.whole))
+        return self.whole.tasks
 
     @property
     def estimated_bytes(self) -> int:
         """About how much will be read into memory."""
-        shapes = self.whole.reads.shapes()
-        return sum(_bytes_of(fragment, shapes) for fragment in self.whole.fragments)
+        return self.whole.estimated_bytes
 
     def for_counting(self) -> ScanPlan:
         """The same scan for those who only want to know how many rows match: it reads the filter's columns only."""
@@ -181,7 +149,7 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions, *, now_ns: int | None = 
         now_ns=moment,
     )
     ordering = orderings_of(options.order_by, Scope(with_system_columns(table)))
-    fragments, first_rows = _chosen(snapshot, options.fragments)
+    fragments, first_rows = choose_fragments(snapshot, options.fragments)
     reads = _decide_reads(
         extend_selection(selection, table, _keys(ordering, selection.schema.names)),
         None if options.filter is None else compile_filter(options.filter, described, now_ns=moment),
@@ -190,17 +158,8 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions, *, now_ns: int | None = 
         described,
         fragments,
     )
-    whole = ScanTask(
-        location=snapshot.location,
-        version=snapshot.version,
-        base_paths=snapshot.manifest.base_paths,
-        fragments=fragments,
-        first_rows=first_rows,
-        reads=reads,
-        batch_size=options.rows_per_batch,
-    )
     return ScanPlan(
-        whole=whole,
+        whole=scan_task(snapshot, reads, fragments, first_rows, options.rows_per_batch),
         ordering=ordering,
         limit=options.limit,
         offset=options.offset or 0,
@@ -238,7 +197,7 @@ def count_rows(plan: ScanPlan, snapshot: Snapshot) -> int:
     if whole.reads.predicate is not None:
         rows = count_matches(snapshot, whole.reads.counting(), whole.fragments, whole.first_rows)
     else:
-        physical, live = _totals(whole.fragments)
+        physical, live = row_counts(whole.fragments)
         rows = physical if whole.reads.include_deleted else live
     rows = max(0, rows - plan.offset)
     return rows if plan.limit is None else min(rows, plan.limit)
@@ -264,7 +223,7 @@ def _run(plan: ScanPlan, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
 
 
 def _keys(ordering: Sequence[Ordering], taken: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Hidden columns with the values to sort by, behind those that come back and under names not ``taken`` by them."""
+    """Hidden columns with the values to sort by, after those that come back and under names not ``taken`` by them."""
     prefix = "__order_"
     while any(name.startswith(prefix) for name in taken):
         prefix = "_" + prefix
@@ -299,56 +258,9 @@ def _decide_reads(
     return late if worth_it else plan(False)
 
 
-def _chosen(snapshot: Snapshot, ids: Sequence[int] | None) -> tuple[Sequence[Fragment], tuple[int, ...]]:
-    """The fragments to read, and where each one's live rows begin in the table."""
-    every = snapshot.fragments
-    live = (every.physical_rows - every.deleted_rows).astype(np.int64)
-    starts = np.concatenate(([0], np.cumsum(live)))[:-1]
-    if ids is None:
-        return every, tuple(starts.tolist())
-    position = {int(fragment_id): index for index, fragment_id in enumerate(every.ids)}
-    unknown = [fragment_id for fragment_id in ids if fragment_id not in position]
-    if unknown:
-        raise InvalidRequest(f"Version {snapshot.version} has no fragments {unknown}.")
-    chosen = [position[fragment_id] for fragment_id in ids]
-    return tuple(every[index] for index in chosen), tuple(int(starts[index]) for index in chosen)
-
-
-def _totals(fragments: Sequence[Fragment]) -> tuple[int, int]:
-    """Physical and live rows; a whole table's are known without decoding its fragments."""
-    if isinstance(fragments, FragmentList):
-        return int(fragments.physical_rows.sum()), fragments.total_live_rows
-    return sum(each.physical_rows for each in fragments), sum(each.live_rows for each in fragments)
-
-
-def _bytes_of(fragment: Fragment, shapes: Sequence[ReadShape]) -> int:
-    return fragment.physical_rows * sum(shape.sizes.bytes_per_row(fragment) for shape in shapes)
-
-
-def _split(task: ScanTask) -> Iterator[ScanTask]:
-    shapes = task.reads.shapes()
-    begin = size = 0
-    for index, fragment in enumerate(task.fragments):
-        size += _bytes_of(fragment, shapes)
-        if size >= _TASK_BYTES or index == len(task.fragments) - 1:
-            end = index + 1
-            yield replace(task, fragments=tuple(task.fragments[begin:end]), first_rows=task.first_rows[begin:end])
-            begin, size = end, 0
-
-
 def _explain(plan: ScanPlan) -> Iterator[str]:
-    whole, reads = plan.whole, plan.whole.reads
-    rows, live = _totals(whole.fragments)
     if plan.limit is not None or plan.offset:
         yield f"Limit: limit={plan.limit}, offset={plan.offset}"
     if plan.ordering:
         yield f"Sort: order_by=[{', '.join(map(str, plan.ordering))}]"
-    if reads.rest.names:
-        yield f"Take: columns=[{', '.join(reads.rest.names)}] of matching rows"
-    if reads.predicate is not None:
-        yield f"Filter: {reads.predicate.text}"
-    yield (
-        f"LanceRead: uri={whole.location.uri}, version={whole.version}, "
-        f"projection=[{', '.join(reads.first.names)}], num_fragments={len(whole.fragments)}, "
-        f"rows={live}, deleted_rows={rows - live}, batch_size={whole.batch_size}"
-    )
+    yield str(plan.whole)

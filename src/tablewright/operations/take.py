@@ -26,8 +26,8 @@ from tablewright.data.system_columns import ADDRESS_BITS
 from tablewright.errors import InvalidRequest
 from tablewright.format.blobs import as_descriptions
 from tablewright.format.fragment import Fragment
-from tablewright.operations.scan_columns import select_members
-from tablewright.operations.scan_fragment import FragmentScan, ReadPlan
+from tablewright.reading.fragment import FragmentScan, ReadPlan
+from tablewright.reading.projection import select_members
 from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = [

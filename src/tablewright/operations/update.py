@@ -1,8 +1,9 @@
 """Update: rows that match get new values, by moving them or by rewriting columns, fragment by fragment.
 
-1. *plan* (pure): what is assigned (:mod:`.update_values`), and how the rows are found (:mod:`.match`).
+1. *plan* (pure): what is assigned (:mod:`.update_values`), and how the rows are found
+   (:mod:`tablewright.reading.match`).
 2. *match*: the offsets of matching rows, as tasks. Without a condition there is nothing to look for.
-3. *decide* (pure): rows or columns, by the bytes that each would write of a fragment (:mod:`.update_costs`).
+3. *decide* (pure): rows or columns, by the bytes that each would write of a fragment (:mod:`.rewrite.costs`).
 4. *write*: a task per fragment whose columns are rewritten (:mod:`.update_columns`), and one per group of fragments
    whose rows move (:mod:`.update_rows`).
 5. *finish* (pure): one Update transaction. With both ways in it, it is one of columns that moves rows too.
@@ -13,37 +14,35 @@ Format: ``docs/format/transactions.md#update``.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyroaring import FrozenBitMap
 
-from tablewright.errors import InvalidRequest, UnsupportedFeature
 from tablewright.expressions.filters import Filter
-from tablewright.format.blobs import as_bytes, as_rows
-from tablewright.format.field import is_blob_v2
-from tablewright.format.flags import MIXED_FILE_VERSIONS, check_writable
+from tablewright.format.blobs import as_rows
+from tablewright.format.flags import check_writable
 from tablewright.format.fragment import FragmentList
-from tablewright.format.manifest import Manifest
-from tablewright.format.schema import Schema, check_file_version
+from tablewright.format.schema import Schema
 from tablewright.format.transaction import Transaction, Update, UpdateMode
 from tablewright.operations.blob_checks import refuse_blob_expressions, refuse_blob_targets
-from tablewright.operations.delete import Hidden, with_hidden_rows
-from tablewright.operations.match import Matched, plan_match, read_fields
-from tablewright.operations.moved_rows import ROWS_PER_FILE_MAX, Moved
-from tablewright.operations.scan import ScanPlan
-from tablewright.operations.update_columns import ColumnsResult, ColumnsTask, run_columns_task
-from tablewright.operations.update_costs import (
+from tablewright.operations.rewrite.costs import (
     REWRITE_COLUMNS,
     REWRITE_ROWS,
     Decision,
-    FragmentChoice,
     check_write_mode,
     decide,
 )
+from tablewright.operations.rewrite.file_version import new_file_version
+from tablewright.operations.rewrite.groups import row_groups
+from tablewright.operations.rewrite.hide import Hidden, with_hidden_rows
+from tablewright.operations.rewrite.move import Moved
+from tablewright.operations.update_columns import ColumnsResult, ColumnsTask, run_columns_task
 from tablewright.operations.update_rows import RowsPart, RowsTask, run_rows_task
 from tablewright.operations.update_values import Assignments, compile_updates
 from tablewright.operations.write import WriteSettings
+from tablewright.reading.match import Matched, plan_match, read_fields
+from tablewright.reading.scan_task import ScanTask
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.transaction.affected import AffectedRows
 from tablewright.world import World
@@ -56,16 +55,11 @@ __all__ = [
     "decide_update",
     "finish_update",
     "found_rows",
-    "new_file_version",
     "plan_update",
-    "row_groups",
     "rows_tasks",
     "run_update_task",
     "update_tasks",
 ]
-
-_GROUP_BYTES = 64 * 1024 * 1024
-_VERSIONS_WITHOUT_BLOBS_V2, _FIRST_VERSION_WITH_BLOBS_V2 = ("2.0", "2.1"), "2.2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +79,7 @@ class UpdatePlan:
     """A decided update, up to the choice between rows and columns. ``str(plan)`` explains it."""
 
     assignments: Assignments
-    match: ScanPlan
+    match: ScanTask
     fragments: FragmentList
     table: Schema
     write_mode: str
@@ -94,8 +88,8 @@ class UpdatePlan:
 
     @property
     def updates_all(self) -> bool:
-        """Whether every live row matches, so that nobody has to look."""
-        return self.match.whole.reads.predicate is None
+        """Whether every live row matches, so that no fragment has to be read for it."""
+        return self.match.reads.predicate is None
 
     @property
     def estimated_bytes(self) -> int:
@@ -138,7 +132,7 @@ def plan_update(
         refuse_blob_expressions(table, updates.values(), now_ns)
     assignments = compile_updates(updates, as_rows(table), now_ns)
     match = plan_match(snapshot, where, now_ns)
-    condition = match.whole.reads.predicate
+    condition = match.reads.predicate
     looked_at = [*assignments.paths, *((name,) for name in assignments.kept_in_part)]
     return UpdatePlan(
         assignments=assignments,
@@ -149,22 +143,6 @@ def plan_update(
         file_version=new_file_version(snapshot.manifest, options.data_storage_version),
         reads=read_fields(table, looked_at if condition is None else [*condition.paths, *looked_at]),
     )
-
-
-def new_file_version(manifest: Manifest, asked: str | None) -> str:
-    """The version of the new files: the table's own, or another one if the table mixes versions already."""
-    version = WriteSettings(data_storage_version=asked).file_version or manifest.data_storage_version
-    if version != manifest.data_storage_version and not manifest.writer_flags & MIXED_FILE_VERSIONS:
-        raise UnsupportedFeature(
-            f"data_storage_version={asked!r}: the table's files are of version {manifest.data_storage_version}, and "
-            "this release does not begin to mix versions. Leave it out."
-        )
-    if version in _VERSIONS_WITHOUT_BLOBS_V2 and any(map(is_blob_v2, manifest.schema.blobs)):
-        version = _FIRST_VERSION_WITH_BLOBS_V2  # such a table mixes versions: older ones can't hold the column
-    problems = check_file_version(as_bytes(manifest.schema), version)
-    if problems:
-        raise InvalidRequest(f"File version {version} can't store these columns: " + "; ".join(problems))
-    return version
 
 
 # ---------------------------------------------------------------------------------------------------------- decide
@@ -204,7 +182,7 @@ def run_update_task(task: ColumnsTask | RowsTask, world: World) -> ColumnsResult
 
 def columns_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[ColumnsTask, ...]:
     """A task per fragment whose columns are rewritten."""
-    whole = plan.match.whole
+    whole = plan.match
     first_rows = _first_rows(plan)
     return tuple(
         ColumnsTask(
@@ -223,7 +201,7 @@ def columns_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[C
 
 def rows_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[RowsTask, ...]:
     """Tasks for the fragments whose rows move, each of some 64 MiB of rows and one file's worth at most."""
-    whole = plan.match.whole
+    whole = plan.match
     first_rows = _first_rows(plan)
     tasks = []
     for group in row_groups(decision.of_mode(REWRITE_ROWS)):
@@ -250,21 +228,7 @@ def rows_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[Rows
 
 
 def _first_rows(plan: UpdatePlan) -> dict[int, int]:
-    return dict(zip(plan.fragments.ids.tolist(), plan.match.whole.first_rows, strict=True))
-
-
-def row_groups(choices: Sequence[FragmentChoice]) -> Iterator[list[FragmentChoice]]:
-    """Fragments whose rows move together: some 64 MiB of rows, and one file's worth at most."""
-    group: list[FragmentChoice] = []
-    size = rows = 0
-    for choice in choices:
-        size, rows = size + choice.bytes_rows, rows + choice.matched_rows
-        if group and (size > _GROUP_BYTES or rows > ROWS_PER_FILE_MAX):
-            yield group
-            group, size, rows = [], choice.bytes_rows, choice.matched_rows
-        group.append(choice)
-    if group:
-        yield group
+    return dict(zip(plan.fragments.ids.tolist(), plan.match.first_rows, strict=True))
 
 
 # ---------------------------------------------------------------------------------------------------------- finish
@@ -288,5 +252,5 @@ def finish_update(
     )
     touched: list[ColumnsResult | Hidden] = [*columns, *hidden]
     offsets = {each.fragment_id: FrozenBitMap.deserialize(each.offsets) for each in touched}
-    transaction = Transaction(read_version=plan.match.whole.version, uuid=str(uuid), operation=operation)
+    transaction = Transaction(read_version=plan.match.version, uuid=str(uuid), operation=operation)
     return transaction, AffectedRows(offsets, plan.reads)

@@ -28,13 +28,13 @@ from tablewright.format.manifest import BasePath
 from tablewright.format.naming import data_path
 from tablewright.format.roaring import encode_bitmap
 from tablewright.format.schema import Schema
-from tablewright.operations.column_values import filled, placed
-from tablewright.operations.match import live_rows
-from tablewright.operations.scan_columns import RowLayout, Selection
-from tablewright.operations.scan_context import TaskContext
-from tablewright.operations.scan_fragment import FragmentScan, ReadPlan
-from tablewright.operations.scan_run import fragment_scans
+from tablewright.operations.rewrite.column_values import filled, placed
 from tablewright.operations.update_values import Assignments
+from tablewright.reading.context import TaskContext
+from tablewright.reading.fragment import FragmentScan, ReadPlan
+from tablewright.reading.match import live_rows
+from tablewright.reading.projection import RowLayout, Selection
+from tablewright.reading.run import fragment_scans
 from tablewright.storage.base import Location
 from tablewright.world import World
 
@@ -115,7 +115,7 @@ class _Writer:
         paths = [*((name,) for name in kept), *task.assignments.paths]
         self.reads = ReadPlan(
             table=task.table,
-            selection=Selection(outputs=(), schema=pa.schema([]), paths=()),
+            selection=Selection.nothing(),
             predicate=None,
             first=RowLayout.of(task.table, paths),
             rest=RowLayout.of(task.table, ()),

@@ -1,7 +1,7 @@
 """An update that moves rows: those that match are written anew, with all their columns, to new fragments.
 
 A task takes several fragments, so that a small update makes one new file and not one per fragment. It reads the rows,
-evaluates the expressions on them, and moves them (:mod:`.moved_rows`).
+evaluates the expressions on them, and moves them (:mod:`.rewrite.move`).
 
 Format: ``docs/format/transactions.md#rows-that-move``.
 """
@@ -20,14 +20,14 @@ from tablewright.expressions.scope import SYSTEM_COLUMNS
 from tablewright.format.fragment import Fragment
 from tablewright.format.manifest import BasePath
 from tablewright.format.schema import Schema
-from tablewright.operations.match import live_rows
-from tablewright.operations.moved_rows import Moved, Origin, as_offsets, move_rows
-from tablewright.operations.row_order import RowOrder, Window, windows
-from tablewright.operations.scan_columns import extend_selection, select_columns
-from tablewright.operations.scan_context import TaskContext
-from tablewright.operations.scan_fragment import FragmentScan, ReadPlan
-from tablewright.operations.scan_run import fragment_scans
+from tablewright.operations.rewrite.move import Moved, Origin, as_offsets, move_rows
+from tablewright.operations.rewrite.row_order import RowOrder, Window, windows
 from tablewright.operations.update_values import Assignments
+from tablewright.reading.context import TaskContext
+from tablewright.reading.fragment import FragmentScan, ReadPlan
+from tablewright.reading.match import live_rows
+from tablewright.reading.projection import extend_selection, select_columns
+from tablewright.reading.run import fragment_scans
 from tablewright.storage.base import Location
 from tablewright.world import World
 

@@ -30,7 +30,7 @@ from tablewright.format.schema import Schema, check_file_version, schema_differe
 from tablewright.format.transaction import Append, Overwrite, Transaction
 from tablewright.operations.columns.cast import recast
 from tablewright.operations.marked import Mark
-from tablewright.operations.scan_context import TaskContext
+from tablewright.reading.context import TaskContext
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage import Location, open_store
 from tablewright.transaction.apply import Creation

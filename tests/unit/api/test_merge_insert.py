@@ -23,7 +23,7 @@ from tests.unit.operations.merge_insert.merge_model import (
 )
 
 import tablewright as tw
-from tablewright.operations.merge_insert import source as sources
+from tablewright.operations.merge_insert.source import kept as sources
 from tablewright.storage import open_store
 
 COUNTS = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")

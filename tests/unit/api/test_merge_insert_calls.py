@@ -20,9 +20,9 @@ from tests.unit.operations.merge_insert.merge_model import builder
 import tablewright as tw
 from tablewright.api import merge_source
 from tablewright.errors import CommitConflict, InvalidRequest, SchemaMismatch
-from tablewright.operations.merge_insert import source as sources
-from tablewright.operations.merge_insert import strategy as strategies
-from tablewright.operations.merge_insert.source import keep
+from tablewright.operations.merge_insert.match import strategy as strategies
+from tablewright.operations.merge_insert.source import kept as sources
+from tablewright.operations.merge_insert.source.kept import keep
 
 _numbers = itertools.count()
 

@@ -14,7 +14,7 @@ import pytest
 import tablewright as tw
 from tablewright.errors import InvalidRequest
 from tablewright.format.schema import Schema
-from tablewright.operations.merge_insert.fit import FittedSchema
+from tablewright.operations.merge_insert.source.fit import FittedSchema
 from tablewright.operations.update_values import Assignments
 
 WIDTH = 600

@@ -13,7 +13,7 @@ import tablewright as tw
 from tablewright.data.blob_values import BlobValues, _Place
 from tablewright.errors import CorruptTable, UnsupportedFeature
 from tablewright.format.blobs import as_descriptions
-from tablewright.operations.scan_context import TaskContext
+from tablewright.reading.context import TaskContext
 from tablewright.storage import Store, open_store
 from tablewright.world import World
 

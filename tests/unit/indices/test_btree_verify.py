@@ -15,7 +15,7 @@ from lance.file import LanceFileReader, LanceFileWriter
 
 import tablewright as tw
 from tablewright.errors import CorruptTable
-from tablewright.operations.merge_insert import strategy as strategies
+from tablewright.operations.merge_insert.match import strategy as strategies
 
 COUNT = 20_000
 SOURCE = pa.table({"id": [0, 2, 4000, 27_998, 28_000, 39_998, 1, 50_001], "s": ["new"] * 8})

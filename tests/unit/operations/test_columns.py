@@ -29,8 +29,8 @@ from tablewright.operations.columns.project import plan_drop
 from tablewright.operations.columns.read import live_windows
 from tablewright.operations.columns.schema import InvalidColumns, add_to_schema
 from tablewright.operations.columns.stream import RowStream
-from tablewright.operations.scan_columns import RowLayout
-from tablewright.operations.scan_context import TaskContext
+from tablewright.reading.context import TaskContext
+from tablewright.reading.projection import RowLayout
 from tablewright.snapshot.snapshot import Snapshot
 
 

@@ -20,7 +20,7 @@ import tablewright as tw
 from tablewright.errors import InvalidRequest, StorageError
 from tablewright.format.fragment import DeletionFileType
 from tablewright.operations.delete import finish_delete, matching_offsets, plan_delete, run_delete_task
-from tablewright.operations.match import live_rows
+from tablewright.reading.match import live_rows
 from tablewright.testing.faulty_store import FailBefore, Fault, FaultyStore, LoseReply, on_call
 from tablewright.testing.worlds import seeded_world
 

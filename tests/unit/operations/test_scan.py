@@ -225,7 +225,7 @@ def test_tasks_travel_and_add_up(tables: tuple[Any, Snapshot]) -> None:
 
 def test_large_scans_are_cut_into_tasks(tables: tuple[Any, Snapshot], monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = tables[1]
-    monkeypatch.setattr("tablewright.operations.scan._TASK_BYTES", 1)
+    monkeypatch.setattr("tablewright.reading.scan_task._TASK_BYTES", 1)
     plan = plan_scan(snapshot, ScanOptions(columns=["a", "_rowoffset"]))
     assert len(plan.tasks) == len(snapshot.fragments)
     rows = [row for task in plan.tasks for batch in run_scan_task(task, snapshot.world) for row in batch.to_pylist()]

@@ -21,8 +21,7 @@ from tests.soon import assert_soon
 import tablewright as tw
 from tablewright.errors import InvalidRequest, StorageError, UnsupportedFeature
 from tablewright.format.row_ids import decode_row_ids
-from tablewright.operations import moved_rows
-from tablewright.operations.match import run_match_task
+from tablewright.operations.rewrite import move
 from tablewright.operations.update import (
     UpdateOptions,
     UpdatePlan,
@@ -37,6 +36,7 @@ from tablewright.operations.update import (
 )
 from tablewright.operations.update_columns import run_columns_task
 from tablewright.operations.update_rows import run_rows_task
+from tablewright.reading.match import run_match_task
 from tablewright.testing.faulty_store import FailBefore, Fault, FaultyStore, LoseReply, on_call
 from tablewright.testing.worlds import seeded_world
 
@@ -325,7 +325,7 @@ class TestWays:
         refereed(dataset)
 
     def test_row_ids_where_the_output_rolls_over(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(moved_rows, "ROWS_PER_FILE_MAX", 16)
+        monkeypatch.setattr(move, "ROWS_PER_FILE_MAX", 16)
         dataset = tw.write_dataset(numbers(60), tmp_path / "t", max_rows_per_file=20, enable_stable_row_ids=True)
         dataset.delete("id % 10 = 1")
         before = {row["id"]: row["_rowid"] for row in dataset.to_table(columns=["id", "_rowid"]).to_pylist()}

@@ -27,7 +27,7 @@ from tablewright.operations.change_feed.pairs import compare_versions
 from tablewright.operations.change_feed.runs import Picks
 from tablewright.operations.change_feed.span import check_span, open_at, open_pairs, require_ids, require_versions
 from tablewright.operations.change_feed.task import FEED_COLUMNS, ChangeTask, FeedRows, Picked, SideReads
-from tablewright.operations.scan_columns import Output, Selection, select_columns
+from tablewright.reading.projection import Output, Selection, select_columns
 from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["DEFAULT_BATCH_SIZE", "FeedOptions", "FeedPlan", "plan_changes"]

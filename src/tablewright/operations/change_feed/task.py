@@ -2,7 +2,7 @@
 
 1. Rows are picked as stretches of offsets, so a letter stays small. They are expanded a piece at a time.
 2. Only these rows are read, in the columns that the feed and its filter need: dense ones as ranges, others one by one
-   (:class:`~tablewright.operations.scan_fragment.FragmentScan`).
+   (:class:`~tablewright.reading.fragment.FragmentScan`).
 3. Each row gets the columns of the feed: what happened to it, in which version and when, and its id.
 4. The filter looks at the complete row, and the columns that were asked for come back.
 
@@ -25,10 +25,10 @@ from tablewright.format.manifest import BasePath
 from tablewright.format.schema import Schema
 from tablewright.operations.change_feed.columns import fit_rows
 from tablewright.operations.change_feed.runs import KINDS, Codes, Numbers, Offsets, Picks
-from tablewright.operations.scan_columns import Output, Path, RowLayout, Selection
-from tablewright.operations.scan_context import TaskContext
-from tablewright.operations.scan_fragment import FragmentScan, ReadPlan
-from tablewright.operations.scan_run import slices
+from tablewright.reading.context import TaskContext
+from tablewright.reading.fragment import FragmentScan, ReadPlan
+from tablewright.reading.projection import Output, Path, RowLayout, Selection
+from tablewright.reading.run import slices
 from tablewright.storage.base import Location
 from tablewright.world import World
 

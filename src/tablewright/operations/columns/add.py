@@ -22,8 +22,9 @@ from tablewright.operations.columns.members import WithMembers
 from tablewright.operations.columns.plan import ColumnsPlan, plan_columns
 from tablewright.operations.columns.schema import InvalidColumns, add_to_schema, as_column_errors
 from tablewright.operations.columns.stream import RowStream, StreamColumns
-from tablewright.operations.scan import DEFAULT_BATCH_SIZE, ScanOptions, plan_scan, scan_batches
-from tablewright.operations.scan_columns import select_columns
+from tablewright.operations.scan import ScanOptions, plan_scan, scan_batches
+from tablewright.reading.projection import select_columns
+from tablewright.reading.scan_task import DEFAULT_BATCH_SIZE
 from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["ByFunction", "BySql", "FromStream", "Nulls", "Request", "sample_schema"]

@@ -11,7 +11,7 @@ import pyarrow.types as at
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.casts import cast_array, lance_name
 from tablewright.operations.columns.schema import InvalidColumns
-from tablewright.operations.scan_columns import Path
+from tablewright.reading.projection import Path
 
 __all__ = ["CastColumns", "recast"]
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablewright.errors import TablewrightError, WrongType
 from tablewright.expressions.sql import Projection
 from tablewright.operations.columns.schema import InvalidColumns, as_column_errors
-from tablewright.operations.scan_columns import Path, Selection
+from tablewright.reading.projection import Path, Selection
 
 __all__ = ["Computation", "FunctionColumns", "SqlColumns", "result_batch"]
 

@@ -20,7 +20,7 @@ from tablewright.expressions.scope import SYSTEM_COLUMNS
 from tablewright.format.schema import Schema
 from tablewright.operations.columns.plan import ColumnsPlan, plan_columns
 from tablewright.operations.columns.schema import InvalidColumns, add_to_schema, as_column_errors
-from tablewright.operations.scan_columns import Path
+from tablewright.reading.projection import Path
 from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["Join", "JoinedColumns", "Lookup", "Patch", "PatchedColumns"]

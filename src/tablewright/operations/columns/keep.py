@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.schema import Schema
-from tablewright.operations.scan_columns import RowLayout
+from tablewright.reading.projection import RowLayout
 
 __all__ = ["Inputs", "Kept", "inputs_of"]
 

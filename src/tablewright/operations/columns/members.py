@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablewright.operations.columns.compute import Computation
-from tablewright.operations.scan_columns import Path
+from tablewright.reading.projection import Path
 
 __all__ = ["WithMembers"]
 

@@ -34,8 +34,8 @@ from tablewright.operations.columns.fill import Filler
 from tablewright.operations.columns.keep import Inputs, inputs_of
 from tablewright.operations.columns.read import Window, live_windows
 from tablewright.operations.columns.schema import fitted
-from tablewright.operations.scan_columns import RowLayout
-from tablewright.operations.scan_context import TaskContext
+from tablewright.reading.context import TaskContext
+from tablewright.reading.projection import RowLayout
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.base import Location
 from tablewright.world import World

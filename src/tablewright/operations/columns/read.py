@@ -19,7 +19,7 @@ from tablewright.data.shape import ReadShape
 from tablewright.data.system_columns import SystemColumns
 from tablewright.format.fragment import Fragment
 from tablewright.format.schema import Schema
-from tablewright.operations.scan_columns import RowLayout
+from tablewright.reading.projection import RowLayout
 
 __all__ = ["Window", "live_windows"]
 

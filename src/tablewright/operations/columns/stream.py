@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tablewright.format.transaction import Rewrite, Transaction, Update
 from tablewright.operations.columns.schema import InvalidColumns
-from tablewright.operations.scan_columns import Path
+from tablewright.reading.projection import Path
 from tablewright.snapshot.files import read_manifest, read_transaction
 from tablewright.snapshot.locate import find_version
 from tablewright.snapshot.snapshot import Snapshot

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tablewright.checks import check_flag, check_text
 from tablewright.errors import InvalidRequest
-from tablewright.operations.update_costs import REWRITE_COLUMNS, REWRITE_ROWS, WRITE_MODES
+from tablewright.operations.rewrite.costs import REWRITE_COLUMNS, REWRITE_ROWS, WRITE_MODES
 from tablewright.operations.write import WriteSettings
 
 __all__ = ["Clauses", "InvalidMerge", "WhenMatched", "check_condition", "check_dedupe", "check_mode"]

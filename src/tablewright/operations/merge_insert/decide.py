@@ -1,6 +1,6 @@
 """What becomes of every row, once the matches are known. Pure.
 
-Each fragment with updated rows is decided alone, by bytes (:mod:`tablewright.operations.update_costs`): its rows move,
+Each fragment with updated rows is decided alone, by bytes (:mod:`tablewright.operations.rewrite.costs`): its rows move,
 or its columns change in place. Rows that are deleted are hidden along with it. Source rows that met nothing are
 inserted.
 """
@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tablewright.operations.merge_insert.clauses import InvalidMerge
-from tablewright.operations.merge_insert.keys import Positions
-from tablewright.operations.merge_insert.pairs import FragmentMatches, Offsets, Pairs, no_offsets
+from tablewright.operations.merge_insert.keys.key_table import Positions
+from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Offsets, Pairs, no_offsets
 from tablewright.operations.merge_insert.plan import MergePlan
-from tablewright.operations.merge_insert.source import KeptSource
-from tablewright.operations.update_costs import REWRITE_ROWS, Decision, decide
+from tablewright.operations.merge_insert.source.kept import KeptSource
+from tablewright.operations.rewrite.costs import REWRITE_ROWS, Decision, decide
 
 __all__ = ["Actions", "check_no_match", "decide_merge"]
 

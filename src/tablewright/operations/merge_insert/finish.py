@@ -15,11 +15,11 @@ from pyroaring import FrozenBitMap
 
 from tablewright.format.fragment import Fragment
 from tablewright.format.transaction import Transaction, Update, UpdateMode
-from tablewright.operations.delete import Hidden, with_hidden_rows
-from tablewright.operations.merge_insert.columns import PatchResult
 from tablewright.operations.merge_insert.plan import MergePlan
-from tablewright.operations.merge_insert.write import HiddenResult, InsertResult, WriteResult
-from tablewright.operations.moved_rows import Moved
+from tablewright.operations.merge_insert.write.columns import PatchResult
+from tablewright.operations.merge_insert.write.tasks import HiddenResult, InsertResult, WriteResult
+from tablewright.operations.rewrite.hide import Hidden, with_hidden_rows
+from tablewright.operations.rewrite.move import Moved
 from tablewright.transaction.affected import AffectedRows
 
 __all__ = ["finish_merge"]

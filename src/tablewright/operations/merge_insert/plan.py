@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,19 +14,19 @@ from tablewright.format.blobs import as_descriptions
 from tablewright.format.flags import check_writable
 from tablewright.format.fragment import FragmentList
 from tablewright.format.schema import Schema
-from tablewright.operations.match import read_fields
 from tablewright.operations.merge_insert.clauses import Clauses, InvalidMerge
-from tablewright.operations.merge_insert.condition import (
+from tablewright.operations.merge_insert.keys.key_columns import KeyColumns, find_key
+from tablewright.operations.merge_insert.match.condition import (
     MatchCondition,
     compile_condition,
     compile_table_condition,
 )
-from tablewright.operations.merge_insert.fit import FittedSchema, fit_schema
-from tablewright.operations.merge_insert.key_columns import KeyColumns, find_key
-from tablewright.operations.scan import ScanOptions, ScanPlan, plan_scan
-from tablewright.operations.scan_columns import Output, Path, RowLayout, Selection
-from tablewright.operations.scan_fragment import ReadPlan
-from tablewright.operations.update import new_file_version
+from tablewright.operations.merge_insert.source.fit import FittedSchema, fit_schema
+from tablewright.operations.rewrite.file_version import new_file_version
+from tablewright.reading.fragment import ReadPlan
+from tablewright.reading.match import read_fields
+from tablewright.reading.projection import Output, Path, RowLayout, Selection
+from tablewright.reading.scan_task import ScanTask, scan_task
 from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["MergePlan", "plan_merge"]
@@ -44,7 +44,7 @@ class MergePlan:
     fitted: FittedSchema
     condition: MatchCondition | None
     by_source_condition: Predicate | None
-    scan: ScanPlan
+    scan: ScanTask
     fragments: FragmentList
     file_version: str
     reads: frozenset[int] | None
@@ -57,7 +57,7 @@ class MergePlan:
     @property
     def version(self) -> int:
         """The version that it is planned on."""
-        return self.scan.whole.version
+        return self.scan.version
 
     @property
     def changed_columns(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class MergePlan:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        clauses, whole = self.clauses, self.scan.whole
+        clauses, scan = self.clauses, self.scan
         given = "all columns" if self.fitted.is_full else f"partial, columns=[{', '.join(self.fitted.columns)}]"
         yield f"MergeInsert: on=[{', '.join(self.key.names)}], {clauses}, write_mode={clauses.write_mode}"
         yield f"  source: {given}" + (f", dedupe={clauses.dedupe}" if clauses.dedupe else "")
@@ -90,8 +90,8 @@ class MergePlan:
             read = ", ".join(dict.fromkeys(path[0] for path in self.condition.target_paths))
             yield f"  condition: {self.condition.predicate.text}; reads target [{read}] of matched rows only"
         yield (
-            f"  LanceRead: uri={whole.location.uri}, version={whole.version}, "
-            f"projection=[{', '.join(whole.reads.first.names)}], num_fragments={len(self.fragments)}, "
+            f"  LanceRead: uri={scan.location.uri}, version={scan.version}, "
+            f"projection=[{', '.join(scan.reads.first.names)}], num_fragments={len(self.fragments)}, "
             f"rows={self.fragments.total_live_rows}"
         )
 
@@ -116,7 +116,7 @@ def plan_merge(snapshot: Snapshot, clauses: Clauses, on: Any, incoming: pa.Schem
         fitted=fitted,
         condition=condition,
         by_source_condition=by_source,
-        scan=_scan(snapshot, key, condition, by_source, now_ns),
+        scan=_scan(snapshot, key, condition, by_source),
         fragments=snapshot.fragments,
         file_version=_file_version(snapshot, clauses),
         reads=None if clauses.delete_by_source else read_fields(table, looked_at),
@@ -139,11 +139,10 @@ def _check_mode(clauses: Clauses, fitted: FittedSchema, key: KeyColumns) -> None
 
 
 def _scan(
-    snapshot: Snapshot, key: KeyColumns, condition: MatchCondition | None, by_source: Predicate | None, now_ns: int
-) -> ScanPlan:
+    snapshot: Snapshot, key: KeyColumns, condition: MatchCondition | None, by_source: Predicate | None
+) -> ScanTask:
     """All fragments, with what the match reads: keys first, the condition's columns of matched rows."""
     table = as_descriptions(snapshot.schema)
-    scan = plan_scan(snapshot, ScanOptions(columns=[]), now_ns=now_ns)
     later = () if condition is None else condition.target_paths
     rest = RowLayout.of(table, later)
     reads = ReadPlan(
@@ -153,7 +152,7 @@ def _scan(
         first=RowLayout.of(table, [*key.paths, *(() if by_source is None else by_source.paths)]),
         rest=rest,
     )
-    return replace(scan, whole=replace(scan.whole, reads=reads))
+    return scan_task(snapshot, reads)
 
 
 def _selection(layout: RowLayout, paths: tuple[Path, ...]) -> Selection:

@@ -1,0 +1,114 @@
+"""What a match finds, as small values that travel: rows of fragments, and the source rows that they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tablewright.data.system_columns import ADDRESS_BITS
+from tablewright.operations.merge_insert.keys.key_table import Positions
+
+__all__ = ["FragmentMatches", "Offsets", "Pairs", "by_fragment", "no_offsets", "united"]
+
+Offsets = npt.NDArray[np.uint32]
+_OFFSET_MASK = np.uint64((1 << ADDRESS_BITS) - 1)
+
+
+def no_offsets() -> Offsets:
+    """No rows."""
+    return np.zeros(0, np.uint32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Rows of one fragment, by ascending offsets, and for each the position of the source row with its key."""
+
+    offsets: Offsets = field(default_factory=no_offsets)
+    positions: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Pairs:
+        """Some of them."""
+        return Pairs(self.offsets[mask], self.positions[mask])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel light: source positions mostly fit 32 bits, and offsets are often a range."""
+        offsets: Any = self.offsets
+        if len(self) and int(offsets[-1]) - int(offsets[0]) + 1 == len(self):
+            offsets = range(int(offsets[0]), int(offsets[-1]) + 1)
+        small = len(self) and int(self.positions.max()) < 2**32
+        return _unpacked, (offsets, self.positions.astype(np.uint32) if small else self.positions)
+
+    @staticmethod
+    def joined(parts: Iterable[Pairs]) -> Pairs:
+        """Several together, in the order of their offsets."""
+        given = [part for part in parts if len(part)]
+        if len(given) < 2:
+            return given[0] if given else Pairs()
+        offsets = np.concatenate([part.offsets for part in given])
+        positions = np.concatenate([part.positions for part in given])
+        if np.any(offsets[1:] < offsets[:-1]):
+            order = np.argsort(offsets, kind="stable")
+            offsets, positions = offsets[order], positions[order]
+        return Pairs(offsets, positions)
+
+
+def _unpacked(offsets: Offsets | range, positions: npt.NDArray[Any]) -> Pairs:
+    if isinstance(offsets, range):
+        offsets = np.arange(offsets.start, offsets.stop, dtype=np.uint32)
+    return Pairs(offsets, positions.astype(np.int64, copy=False))
+
+
+def by_fragment(addresses: npt.NDArray[np.uint64], positions: Positions) -> Iterator[tuple[int, Pairs]]:
+    """Pairs of row addresses and source positions, in any order, by fragment id.
+
+    >>> [(id, pairs.offsets.tolist()) for id, pairs in by_fragment(np.array([1 << 32, 7, 3], np.uint64), np.arange(3))]
+    [(0, [3, 7]), (1, [0])]
+    """
+    order = np.argsort(addresses, kind="stable")
+    positions, addresses = positions[order], addresses[order]
+    ids, begins = np.unique(addresses >> np.uint64(ADDRESS_BITS), return_index=True)
+    for id, (begin, end) in zip(ids.tolist(), pairwise([*begins.tolist(), len(addresses)]), strict=True):
+        yield id, Pairs((addresses[begin:end] & _OFFSET_MASK).astype(np.uint32), positions[begin:end])
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class FragmentMatches:
+    """What was found in one fragment.
+
+    ``pairs`` match, and satisfy the condition if there is one; those ``passed_over`` match without satisfying it.
+    ``unmatched`` are the rows that no source row matches and that may go, ``None`` if nobody asked.
+    """
+
+    fragment_id: int
+    pairs: Pairs
+    passed_over: Pairs = field(default_factory=Pairs)
+    unmatched: Offsets | None = None
+
+    def united(self, other: FragmentMatches) -> FragmentMatches:
+        """What two passes over a fragment found, each with other keys: unmatched is what neither knows."""
+        unmatched = None
+        if self.unmatched is not None and other.unmatched is not None:
+            unmatched = np.intersect1d(self.unmatched, other.unmatched, assume_unique=True)
+        return FragmentMatches(
+            fragment_id=self.fragment_id,
+            pairs=Pairs.joined((self.pairs, other.pairs)),
+            passed_over=Pairs.joined((self.passed_over, other.passed_over)),
+            unmatched=unmatched,
+        )
+
+
+def united(found: Iterable[FragmentMatches]) -> dict[int, FragmentMatches]:
+    """By fragment id; a fragment may come once per pass."""
+    by_id: dict[int, FragmentMatches] = {}
+    for each in found:
+        known = by_id.get(each.fragment_id)
+        by_id[each.fragment_id] = each if known is None else known.united(each)
+    return dict(sorted(by_id.items()))

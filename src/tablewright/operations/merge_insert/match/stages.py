@@ -1,0 +1,123 @@
+"""The stages of a match on the driver: pairs that an index or a shuffle finds, letters for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from tablewright.format.fragment import FragmentList
+from tablewright.indices import find_rows
+from tablewright.operations.merge_insert.keys.key_table import KeyTable, Positions
+from tablewright.operations.merge_insert.match.pairing import MatchTask
+from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs, by_fragment
+from tablewright.operations.merge_insert.match.shuffle import KeyPlaces, SourceKeysTask, TableKeysTask, source_tasks
+from tablewright.operations.merge_insert.match.strategy import Strategy
+from tablewright.operations.merge_insert.plan import MergePlan
+from tablewright.operations.merge_insert.source.distinct import ambiguous
+from tablewright.operations.merge_insert.source.kept import KeptSource
+from tablewright.operations.merge_insert.source.shared import SharedKeys, SharedSource, source_keys
+from tablewright.reading.projection import RowLayout
+from tablewright.reading.scan_task import ScanTask
+from tablewright.snapshot.snapshot import Snapshot
+
+__all__ = ["index_pairs", "known_matches", "match_tasks", "shuffle_tasks", "shuffled_pairs"]
+
+
+def index_pairs(snapshot: Snapshot, plan: MergePlan, strategy: Strategy, source: KeptSource) -> dict[int, Pairs]:
+    """The pairs in the indexed fragments, by fragment id, looked up in the index here."""
+    found: dict[int, list[Pairs]] = {}
+    asked = frozenset(strategy.indexed)
+    for start, stop in strategy.ranges if strategy.segments else ():
+        (keys,) = source_keys(source, plan.key, (start, stop))
+        positions, addresses = find_rows(snapshot, strategy.segments, _whole(keys))
+        for id, pairs in by_fragment(addresses, positions + start):
+            if id in asked:
+                found.setdefault(id, []).append(pairs)
+    return {id: Pairs.joined(parts) for id, parts in found.items()}
+
+
+def shuffle_tasks(
+    plan: MergePlan, strategy: Strategy, source: SharedSource
+) -> tuple[SourceKeysTask | TableKeysTask, ...]:
+    """Letters for the keys of both sides."""
+    reads = replace(plan.scan.reads, first=RowLayout.of(plan.table, plan.key.paths))
+    scans = _scans(replace(plan.scan, reads=reads), plan.fragments, strategy.scanned)
+    return (
+        *source_tasks(plan.scan.location, source, plan.key),
+        *(TableKeysTask(scan=scan, key=plan.key) for scan in scans),
+    )
+
+
+def shuffled_pairs(
+    plan: MergePlan, strategy: Strategy, source: KeptSource, places: Sequence[KeyPlaces]
+) -> tuple[dict[int, Pairs], Positions]:
+    """The pairs of all scanned fragments, and the source rows that others stand for.
+
+    Two source rows with one key are an error, if nothing decides between them.
+    """
+    duplicate = min((each.duplicate for each in places if each.duplicate is not None), default=None)
+    if duplicate is not None:
+        raise ambiguous(source, plan.key, *duplicate)
+    found: dict[int, list[Pairs]] = {id: [] for id in strategy.scanned}
+    for each in places:
+        for id, pairs in each.pairs.items():
+            found[id].append(pairs)
+    dropped = np.concatenate([np.zeros(0, np.int64), *(each.dropped for each in places)])
+    return {id: Pairs.joined(parts) for id, parts in found.items()}, dropped
+
+
+def _whole(keys: pa.ChunkedArray) -> pa.Array:
+    return keys.chunk(0) if keys.num_chunks == 1 else keys.combine_chunks()
+
+
+def known_matches(plan: MergePlan, known: Mapping[int, Pairs]) -> list[FragmentMatches]:
+    """What was found, where nothing else has to be asked about it."""
+    if plan.condition is not None or plan.clauses.delete_by_source:
+        return []
+    return [FragmentMatches(fragment_id=id, pairs=pairs) for id, pairs in known.items() if len(pairs)]
+
+
+def match_tasks(
+    plan: MergePlan,
+    strategy: Strategy,
+    keys: KeyTable | SharedKeys | None,
+    source: KeptSource | SharedSource,
+    known: Mapping[int, Pairs],
+) -> tuple[MatchTask, ...]:
+    """Letters for the fragments that have to be read: for their keys, or to ask the conditions about known pairs.
+
+    Without ``keys`` all pairs are known.
+    """
+    by_source = plan.clauses.delete_by_source
+    asked = known if plan.condition is not None or by_source else {}
+    searched = () if keys is None else strategy.scanned
+    condition_only = [id for id, pairs in asked.items() if by_source or len(pairs)]
+    return tuple(
+        MatchTask(
+            scan=scan,
+            key=plan.key,
+            keys=keys,
+            known={fragment.id: asked[fragment.id] for fragment in scan.fragments if fragment.id in asked},
+            condition=plan.condition,
+            source=None if plan.condition is None else source,
+            by_source=by_source,
+            by_source_condition=plan.by_source_condition,
+        )
+        for scan in _scans(plan.scan, plan.fragments, [*searched, *condition_only])
+    )
+
+
+def _scans(scan: ScanTask, fragments: FragmentList, ids: Sequence[int]) -> tuple[ScanTask, ...]:
+    """Scans of some fragments, in parts."""
+    if len(ids) == len(fragments):
+        return scan.tasks
+    places = np.flatnonzero(np.isin(fragments.ids.astype(np.int64), np.array(ids, np.int64))).tolist()
+    some = replace(
+        scan,
+        fragments=tuple(fragments[place] for place in places),
+        first_rows=tuple(scan.first_rows[place] for place in places),
+    )
+    return some.tasks

@@ -1,0 +1,163 @@
+"""How the rows of the table find their keys. Pure, and explained: the cheapest way that serves.
+
+- *index*: a BTREE on the one key column is asked for the fragments that it covers; the rest is scanned. It pays off for
+  few keys in many rows, and can't tell which rows match nothing.
+- *broadcast*: all keys of the source go to every task, which reads the key columns of its fragments.
+- *shuffle*: more keys than a Spark worker should hold: Spark brings the keys of both sides together and sorts them.
+- *passes*: more keys than this process should hold: they go through the table in several turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from pyroaring import FrozenBitMap
+
+from tablewright.data.sizes import fixed_width
+from tablewright.format.index import IndexMetadata
+from tablewright.indices import covered, usable_btrees
+from tablewright.operations.merge_insert.plan import MergePlan
+from tablewright.operations.merge_insert.source.shared import KeyRange
+from tablewright.snapshot.snapshot import Snapshot
+
+__all__ = ["Strategy", "choose_strategy", "key_ranges", "scan_bytes", "too_many_for_a_worker"]
+
+KEYS_PER_PASS_MAX = 1 << 22
+KEY_BYTES_PER_PASS_MAX = 128 * 1024 * 1024
+KEYS_PER_WORKER_MAX = 1 << 20
+KEY_BYTES_PER_WORKER_MAX = 32 * 1024 * 1024
+# What a lookup costs to begin with and per key, and a scan per row and per byte of a row, in nanoseconds.
+_LOOKUP_NS, _LOOKUP_KEY_NS, _SCAN_ROW_NS, _SCAN_BYTE_NS = 6_000_000, 5_000, 10, 1.5
+_KEY_BYTES_UNKNOWN = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """The chosen way and the reason. ``segments`` of an index answer for the fragments ``indexed``."""
+
+    name: str
+    why: str
+    scanned: tuple[int, ...]
+    ranges: tuple[KeyRange, ...]
+    segments: tuple[IndexMetadata, ...] = ()
+    indexed: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        text = f"  strategy: {self.name}: {self.why}"
+        if not self.segments:
+            return text
+        names = ", ".join(dict.fromkeys(index.name for index in self.segments))
+        return (
+            f"{text}\n  ScalarIndexQuery: index=[{names}](BTree), covered_fragments={len(self.indexed)}, "
+            f"scanned_fragments={len(self.scanned)}"
+        )
+
+
+def choose_strategy(
+    snapshot: Snapshot,
+    plan: MergePlan,
+    source_rows: int | None,
+    ranges: tuple[KeyRange, ...] = (),
+    *,
+    shuffles: bool = False,
+    known: Container[int] = (),
+) -> Strategy:
+    """Decide how to match ``source_rows`` keys; ``None``: nobody knows how many there will be.
+
+    ``shuffles`` says that Spark is to bring the keys together; in the fragments ``known`` nothing has to be found.
+    """
+    every = tuple(id for id in plan.fragments.ids.tolist() if id not in known)
+    ranges = ranges or ((0, source_rows or 0),)
+    scans = _Scans(every, ranges, source_rows, shuffles)
+    if shuffles:
+        return scans.because("so many keys are not looked up in an index")
+    if len(plan.key.paths) != 1:
+        return scans.because(f"the key has {len(plan.key.paths)} columns, and no index serves that")
+    segments = usable_btrees(snapshot, plan.key.ids[0])
+    if not segments:
+        return scans.because("there is no BTREE index on the key")
+    if not plan.clauses.use_index:
+        return scans.because("use_index=False was asked for")
+    if plan.clauses.delete_by_source:
+        return scans.because("rows without a source row are wanted too, which no index knows")
+    fragments = FrozenBitMap(covered(snapshot, segments)) & FrozenBitMap(every)
+    rows = _rows_in(plan, fragments)
+    limit = max(0, int((rows * _row_ns(plan) - _LOOKUP_NS) / _LOOKUP_KEY_NS))
+    facts = f"the index covers {rows} rows in {len(fragments)} of {len(every)} fragments"
+    if source_rows is not None and source_rows > limit:
+        return scans.because(f"{facts}, and reading their keys costs less than looking up {source_rows}")
+    keys = f"up to about {limit} keys" if source_rows is None else f"{source_rows} keys"
+    return Strategy(
+        name="index",
+        why=f"{facts}: asking it for {keys} costs less than reading theirs",
+        scanned=tuple(id for id in every if id not in fragments),
+        ranges=ranges,
+        segments=segments,
+        indexed=tuple(fragments),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scans:
+    fragments: tuple[int, ...]
+    ranges: tuple[KeyRange, ...]
+    source_rows: int | None
+    shuffles: bool
+
+    def because(self, why: str) -> Strategy:
+        keys = "the source's keys" if self.source_rows is None else f"{self.source_rows} keys"
+        name, how = "broadcast", f"{keys} go to every task"
+        if self.source_rows is None:
+            how += (
+                f" (more than {KEYS_PER_WORKER_MAX} would be shuffled by Spark, or go in turns of {KEYS_PER_PASS_MAX})"
+            )
+        if self.shuffles:
+            name, how = (
+                "shuffle",
+                f"{keys} are too many for one worker: Spark brings both sides together by key, sorted",
+            )
+        elif len(self.ranges) > 1:
+            turns = len(self.ranges)
+            name, how = "passes", f"{keys} do not fit into memory together and go through the table in {turns} turns"
+        return Strategy(name=name, why=f"{why}; {how}", scanned=self.fragments, ranges=self.ranges)
+
+
+def _rows_in(plan: MergePlan, fragments: FrozenBitMap) -> int:
+    ids = plan.fragments.ids.astype(np.int64)
+    return int(plan.fragments.physical_rows[np.isin(ids, np.fromiter(fragments, np.int64, len(fragments)))].sum())
+
+
+def _row_ns(plan: MergePlan) -> float:
+    fields = plan.scan.reads.first.fields.to_arrow()
+    width = sum(fixed_width(field.type) or _KEY_BYTES_UNKNOWN for field in fields)
+    return _SCAN_ROW_NS + _SCAN_BYTE_NS * width
+
+
+def key_ranges(rows: int, key_bytes: int) -> tuple[KeyRange, ...]:
+    """Rows of the source whose keys fit into memory together.
+
+    >>> key_ranges(10, 80), len(key_ranges(10**7, 8 * 10**7))
+    (((0, 10),), 3)
+    """
+    passes = max(1, -(-rows // KEYS_PER_PASS_MAX), -(-key_bytes // KEY_BYTES_PER_PASS_MAX))
+    edges = [rows * index // passes for index in range(passes + 1)]
+    return tuple(pairwise(edges))
+
+
+def too_many_for_a_worker(rows: int, key_bytes: int) -> bool:
+    """Whether the keys of so many rows should be shuffled, rather than sent to every worker of Spark.
+
+    >>> too_many_for_a_worker(1000, 8000), too_many_for_a_worker(10**7, 8 * 10**7)
+    (False, True)
+    """
+    return rows > KEYS_PER_WORKER_MAX or key_bytes > KEY_BYTES_PER_WORKER_MAX
+
+
+def scan_bytes(plan: MergePlan, fragments: Sequence[int]) -> int:
+    """About how much a scan of the keys of some fragments reads."""
+    shape = plan.scan.reads.shapes()[0]
+    chosen = map(plan.fragments.by_id, fragments)
+    return sum(fragment.physical_rows * shape.sizes.bytes_per_row(fragment) for fragment in chosen)

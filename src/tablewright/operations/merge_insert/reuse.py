@@ -1,0 +1,106 @@
+"""What the attempts before found and wrote, as far as it holds on a newer version: a conflict repeats only what is new.
+
+- *Matches* of a fragment depend on the fragment and on the source. Its bytes in the manifest say whether it is still
+  what it was; only fragments that came or changed meanwhile are matched again.
+- *Writes* depend on what went into them: the same rows of the same fragments, changed by the same rows of the source.
+  A file with that in it need not be written twice. What becomes another row in the end goes with its own file.
+
+Files that nobody needs in the end are removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from tablewright.format.schema import Schema
+from tablewright.operations.leftovers import Leftovers
+from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs
+from tablewright.operations.merge_insert.plan import MergePlan
+from tablewright.operations.merge_insert.write.columns import PatchTask
+from tablewright.operations.merge_insert.write.rows import MovedTask
+from tablewright.operations.merge_insert.write.tasks import HideTask, InsertTask, WriteResult, WriteTask
+from tablewright.storage.base import exists
+from tablewright.world import World
+
+__all__ = ["Memory"]
+
+
+class Memory:
+    """Matches and writes of one merge, over its attempts."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._matches: dict[bytes, FragmentMatches | None] = {}
+        self._results: dict[Hashable, WriteResult] = {}
+        self._paths: set[str] = set()
+        self._used: frozenset[str] = frozenset()
+        self._table: Schema | None = None
+        self.insert_edges: tuple[int, ...] = ()
+
+    def begin(self, plan: MergePlan) -> None:
+        """An attempt begins. In a table with other columns, nothing holds that was found or written before."""
+        if self._table is not None and self._table != plan.table:
+            self._matches, self._results, self.insert_edges = {}, {}, ()
+        self._table = plan.table
+
+    # -------------------------------------------------------------------------------------------------------- matches
+    def matches(self, plan: MergePlan) -> dict[int, FragmentMatches | None]:
+        """What is known of the plan's fragments, by id; ``None``: nothing matches."""
+        if not self._matches or plan.looks_at_place:
+            return {}
+        ids = plan.fragments.ids.tolist()
+        return {id: self._matches[raw] for id, raw in zip(ids, plan.fragments.raw, strict=True) if raw in self._matches}
+
+    def keep_matches(self, plan: MergePlan, matches: Mapping[int, FragmentMatches]) -> None:
+        """Remember what was found in all of the plan's fragments."""
+        ids = plan.fragments.ids.tolist()
+        self._matches = {raw: matches.get(id) for id, raw in zip(ids, plan.fragments.raw, strict=True)}
+
+    # --------------------------------------------------------------------------------------------------------- writes
+    def written(self, task: WriteTask) -> WriteResult | None:
+        """The result of a task that had the same effect, if there was one, and its files are still there."""
+        result = self._results.get(_effect(task)) if self._results else None
+        if result is None or not all(exists(self._world.store, path) for path in result.paths):
+            return None
+        return result
+
+    def keep_writes(self, tasks: Sequence[WriteTask], results: Sequence[WriteResult]) -> None:
+        """Remember what an attempt has written in vain."""
+        self._results |= {_effect(task): result for task, result in zip(tasks, results, strict=True)}
+        self._paths |= {path for result in results for path in result.paths}
+        self.insert_edges = tuple(int(task.positions[0]) for task in tasks if isinstance(task, InsertTask))
+
+    def uses(self, paths: Iterable[str]) -> None:
+        """These files may be in a version by now."""
+        self._used = frozenset(paths)
+
+    def close(self) -> None:
+        """Remove the files that were written in vain."""
+        needless = Leftovers(self._world)
+        needless.add(self._paths - self._used)
+        needless.remove()
+
+
+def _effect(task: WriteTask) -> Hashable:
+    """What the result of a task depends on, as far as it differs between attempts."""
+    match task:
+        case MovedTask():
+            parts = tuple((part.fragment, _digest(part.pairs, part.deleted)) for part in task.parts)
+            return "moved", task.file_version, parts
+        case PatchTask():
+            return "patched", task.file_version, task.fragment, _digest(task.pairs, task.deleted)
+        case InsertTask():
+            return "inserted", task.file_version, _digest(Pairs(), task.positions)
+        case HideTask():
+            return "hidden", tuple((fragment, _digest(Pairs(), offsets)) for fragment, offsets in task.parts)
+
+
+def _digest(pairs: Pairs, others: np.ndarray) -> bytes:
+    digest = hashlib.blake2b(digest_size=32)
+    for array in (pairs.offsets, pairs.positions, others):
+        digest.update(len(array).to_bytes(8, "little"))
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()

@@ -1,0 +1,1 @@
+"""What a merge writes: rows that move, columns in place, new rows, deletion files."""

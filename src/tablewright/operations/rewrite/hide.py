@@ -1,0 +1,64 @@
+"""Rows that go: hidden by a deletion file, which holds what was deleted before and what goes now.
+
+A fragment whose last row goes gets no file: it leaves the table.
+
+Format: ``docs/format/table.md#deletion-files``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyroaring import FrozenBitMap
+
+from tablewright.data.context import ReadContext
+from tablewright.format.deletion_vector import DeletionVector, choose_type
+from tablewright.format.fragment import DeletionFile, Fragment, FragmentList
+from tablewright.format.naming import deletion_path
+from tablewright.snapshot.files import write_deletion_vector
+from tablewright.world import World
+
+__all__ = ["Hidden", "hide_rows", "with_hidden_rows", "write_deletions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hidden:
+    """Rows of one fragment that go: their offsets as a serialised bitmap, and the fragment's new deletion file.
+
+    Without a file no row is left.
+    """
+
+    fragment_id: int
+    offsets: bytes
+    deletion: DeletionFile | None
+    bytes_written: int = 0
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The file that was written."""
+        return () if self.deletion is None else (deletion_path(self.fragment_id, self.deletion),)
+
+
+def hide_rows(context: ReadContext, world: World, version: int, fragment: Fragment, offsets: bytes) -> Hidden:
+    """Write the deletion file that hides these live rows of a fragment too."""
+    gone = DeletionVector(FrozenBitMap.deserialize(offsets))
+    union = (context.deletion_vector(fragment) or DeletionVector()).union(gone)
+    file, size = None, 0
+    if len(union) < fragment.physical_rows:
+        file, size = write_deletions(world, version, fragment, union)
+    return Hidden(fragment_id=fragment.id, offsets=offsets, deletion=file, bytes_written=size)
+
+
+def write_deletions(world: World, version: int, fragment: Fragment, union: DeletionVector) -> tuple[DeletionFile, int]:
+    """Write a fragment's new deletion file, and how many bytes it has."""
+    kind = choose_type(len(union), None if fragment.deletion is None else fragment.deletion.file_type)
+    return write_deletion_vector(world.store, fragment.id, union, version, world.ids.u64(), kind)
+
+
+def with_hidden_rows(fragments: FragmentList, hidden: Iterable[Hidden]) -> list[Fragment]:
+    """The fragments with their new deletion files, by id; emptied ones are left out."""
+    ordered = sorted(hidden, key=lambda each: each.fragment_id)
+    return [
+        fragments.by_id(each.fragment_id).with_deletion(each.deletion) for each in ordered if each.deletion is not None
+    ]

@@ -1,0 +1,315 @@
+"""One fragment under way in a scan: its readers, its pieces, and the two ways through them.
+
+*Without a filter* a piece (a range of physical rows) is read and shaped.
+
+*With a filter* two steps, so that few matches cost little:
+
+1. The filter's columns are read for a piece; the offsets of the rows that match remain, and those of its columns that
+   the result needs too (:class:`Matches`).
+2. The remaining columns are read for the matches. Where matches are dense, ranges are read and filtered; where they
+   are sparse, rows are taken one by one; where there are none, nothing is read.
+
+Readers serve one thread at a time: each fragment keeps a stack of idle ones for whichever thread comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablewright.data.context import ReadContext
+from tablewright.data.read import FragmentReader, Rows, beside
+from tablewright.data.shape import ReadShape
+from tablewright.data.sizes import PIECE_ROWS_MAX
+from tablewright.data.system_columns import SystemColumns
+from tablewright.expressions.filters import Predicate
+from tablewright.format.fragment import Fragment
+from tablewright.format.schema import Schema
+from tablewright.reading.projection import RowLayout, Selection
+
+__all__ = ["FragmentScan", "Matches", "ReadPlan", "count_rows_that_match", "judged", "match_rows"]
+
+Offsets = npt.NDArray[np.int64]
+
+_WINDOW_ROWS = 8192
+# Above this share of matches a range is read faster than its rows one by one: of narrow rows, and of wide ones.
+_DENSE, _DENSE_WIDE, _WIDE_ROW_BYTES = 1 / 50, 1 / 12, 256
+_TAKEN_ROWS_MAX = 8192
+_FILTERED_ROWS_MAX = 1 << 18
+_JUDGED_TOGETHER_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPlan:
+    """What to read: ``first`` for the filter (or for everything, without one), ``rest`` for the rows that match.
+
+    ``filtered`` is the table as the filter sees it, if that is another form of it: then it is read in two steps.
+    """
+
+    table: Schema
+    selection: Selection
+    predicate: Predicate | None
+    first: RowLayout
+    rest: RowLayout
+    include_deleted: bool = False
+    filtered: Schema | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table: Schema,
+        selection: Selection,
+        predicate: Predicate | None,
+        *,
+        late: bool = True,
+        include_deleted: bool = False,
+        filtered: Schema | None = None,
+    ) -> ReadPlan:
+        """Split the reads. Without ``late`` all columns are read at once."""
+        if filtered is table or predicate is None:
+            filtered = None
+        if predicate is None or not (late or filtered is not None):
+            paths = selection.paths if predicate is None else (*predicate.paths, *selection.paths)
+            first, rest = RowLayout.of(table, paths), RowLayout.of(table, ())
+        else:
+            first = RowLayout.of(filtered or table, predicate.paths)
+            missing = {path[0] for path in selection.paths if not first.covers(table, path)}
+            if filtered is not None:
+                missing |= _in_another_form(filtered).intersection(path[0] for path in selection.paths)
+            rest = RowLayout.of(table, [path for path in selection.paths if path[0] in missing])
+        return cls(
+            table=table,
+            selection=selection,
+            predicate=predicate,
+            first=first,
+            rest=rest,
+            include_deleted=include_deleted,
+            filtered=filtered,
+        )
+
+    @classmethod
+    def of_known_rows(cls, table: Schema, selection: Selection) -> ReadPlan:
+        """The reads for rows whose offsets are known."""
+        first, rest = RowLayout.of(table, ()), RowLayout.of(table, selection.paths)
+        return cls(table=table, selection=selection, predicate=None, first=first, rest=rest)
+
+    def counting(self) -> ReadPlan:
+        """The reads that tell how many rows match: the filter's columns and no others."""
+        if self.predicate is None:
+            return self
+        table = self.filtered or self.table
+        return ReadPlan.of(table, Selection.nothing(), self.predicate, include_deleted=self.include_deleted)
+
+    def shapes(self) -> tuple[ReadShape, ReadShape]:
+        """What both steps read. Pieces for a filter are small enough that threads can share them."""
+        rows_max = PIECE_ROWS_MAX if self.predicate is None else _FILTERED_ROWS_MAX
+        first = ReadShape(self.filtered or self.table, self.first.fields, rows_max)
+        return first, ReadShape(self.table, self.rest.fields)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The columns of the first step that the result needs."""
+        later = set(self.rest.names)
+        needed = {path[0] for path in self.selection.paths} - later
+        return tuple(name for name in self.first.names if name in needed)
+
+
+def _in_another_form(filtered: Schema) -> set[str]:
+    """The columns that hold blobs, which the result shows in another form than the filter sees."""
+    tops = {node.id: node.name for node in filtered.top_level}
+    return {tops[(*filtered.ancestors(blob), blob)[0]] for blob in filtered.blob_ids}
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Rows of a fragment that match, with the columns that are known of them so far."""
+
+    scan: FragmentScan
+    rows: Rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class FragmentScan:
+    """A fragment, what to read of it, and its idle readers."""
+
+    def __init__(
+        self,
+        context: ReadContext,
+        plan: ReadPlan,
+        shapes: tuple[ReadShape, ReadShape],
+        fragment: Fragment,
+        first_row: int,
+    ) -> None:
+        self.fragment, self.plan = fragment, plan
+        self._context = context
+        self._first, self._rest = shapes
+        self._dense = _DENSE if self._rest.sizes.bytes_per_row(fragment) < _WIDE_ROW_BYTES else _DENSE_WIDE
+        self._system = SystemColumns(context, fragment, first_row)
+        self._idle: dict[bool, list[FragmentReader]] = {False: [], True: []}
+
+    # ------------------------------------------------------------------------------------------------ pieces
+    def pieces(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[FragmentScan, int, int]]:
+        """Ranges of physical rows, each of a size that one thread reads at a time."""
+        end = self.fragment.physical_rows if stop is None else stop
+        rows = self._first.sizes.rows_per_piece(self.fragment)
+        for begin in range(start, end, rows):
+            yield self, begin, min(end, begin + rows)
+
+    def range_of_live(self, skip: int, count: int | None) -> tuple[int, int]:
+        """The physical range that holds ``count`` live rows after the first ``skip`` ones."""
+        rows = self.fragment.physical_rows
+        vector = None if self.plan.include_deleted else self._context.deletion_vector(self.fragment)
+        if vector is None:
+            return skip, rows if count is None else min(rows, skip + count)
+        live = rows - len(vector)
+        end = live if count is None else min(live, skip + count)
+        if skip >= end:
+            return 0, 0
+        first, last = vector.nth_live(np.array([skip, end - 1])).tolist()
+        return first, last + 1
+
+    # ------------------------------------------------------------------------------------------------- first step
+    def read(self, start: int, stop: int) -> list[Rows]:
+        """The rows of a piece with the columns of the first step."""
+        with self._reader(rest=False) as reader:
+            return [rows for rows in self._rows(reader, self.plan.first, start, stop) if len(rows)]
+
+    # ------------------------------------------------------------------------------------------------ second step
+    def complete(self, rows: Rows) -> list[pa.RecordBatch]:
+        """Matches as asked for: with the remaining columns, which are read now."""
+        if not self.plan.rest.names:
+            return [self.plan.selection.shape(rows.batch)]
+        with self._reader(rest=True) as reader:
+            added = self._remaining(reader, rows.offsets)
+        return [self.plan.selection.shape(beside(rows.batch, added))]
+
+    def _remaining(self, reader: FragmentReader, offsets: Offsets) -> pa.RecordBatch:
+        first, last = int(offsets[0]), int(offsets[-1]) + 1
+        size = self._rest.sizes.rows_per_batch(self.fragment)
+        if len(offsets) < self._dense * (last - first):
+            found = reader.take(offsets, size)
+        else:
+            found = (_among(rows, offsets) for rows in reader.read(first, last, size, include_deleted=True))
+        parts = [self._with_system(self.plan.rest, reader, rows).batch for rows in found if len(rows)]
+        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+
+    @property
+    def rows_at_a_time(self) -> int:
+        """How many rows are best read at once in the second step."""
+        return self._rest.sizes.rows_per_piece(self.fragment)
+
+    def windows(self, rows: Rows) -> Iterator[Rows]:
+        """Matches cut into runs that are dense or sparse throughout, each small enough to be read at a time."""
+        if not self.plan.rest.names:
+            yield rows
+            return
+        window = rows.offsets // _WINDOW_ROWS
+        starts = np.concatenate(([0], np.flatnonzero(np.diff(window)) + 1))
+        dense = np.diff(starts, append=len(rows)) > self._dense * _WINDOW_ROWS
+        gaps = np.diff(window[starts]) > 1
+        breaks = np.flatnonzero((dense[1:] != dense[:-1]) | (dense[1:] & gaps)) + 1
+        edges = [*starts[[0, *breaks]].tolist(), len(rows)]
+        limit = self._rest.sizes.rows_per_piece(self.fragment)
+        for begin, end in pairwise(edges):
+            yield from _cut(rows, begin, end, limit, self._dense)
+
+    # ------------------------------------------------------------------------------------------------ readers
+    @contextmanager
+    def _reader(self, *, rest: bool) -> Iterator[FragmentReader]:
+        idle = self._idle[rest]
+        try:
+            reader = idle.pop()
+        except IndexError:
+            reader = FragmentReader(self._context, self.fragment, self._rest if rest else self._first)
+        yield reader
+        idle.append(reader)
+
+    def _rows(self, reader: FragmentReader, layout: RowLayout, start: int, stop: int) -> Iterator[Rows]:
+        size = self._first.sizes.rows_per_batch(self.fragment)
+        for rows in reader.read(start, stop, size, include_deleted=self.plan.include_deleted):
+            yield self._with_system(layout, reader, rows)
+
+    def _with_system(self, layout: RowLayout, reader: FragmentReader, rows: Rows) -> Rows:
+        if not layout.system:
+            return rows
+        live = reader.live[rows.offsets] if self.plan.include_deleted and reader.live is not None else None
+        return rows.with_batch(beside(rows.batch, self._system.batch(layout.system, rows.offsets, live)))
+
+
+def judged(found: list[tuple[FragmentScan, Rows]]) -> Iterator[tuple[FragmentScan, Rows, pa.BooleanArray]]:
+    """The filter's answer for each row. Small batches are judged together: a judgement has a fixed price."""
+    for group in _groups(found):
+        masks = _masks(group[0][0].plan, [rows.batch for _, rows in group])
+        for (scan, rows), mask in zip(group, masks, strict=True):
+            yield scan, rows, mask
+
+
+def match_rows(found: list[tuple[FragmentScan, Rows]]) -> list[Matches]:
+    """Those of the rows that match the filter."""
+    return [
+        Matches(scan, _matching(scan.plan, rows, mask)) for scan, rows, mask in judged(found) if mask.true_count > 0
+    ]
+
+
+def count_rows_that_match(found: list[tuple[FragmentScan, Rows]]) -> int:
+    """How many of the rows match the filter."""
+    return sum(int(mask.true_count) for _, _, mask in judged(found))
+
+
+def _groups(found: list[tuple[FragmentScan, Rows]]) -> Iterator[list[tuple[FragmentScan, Rows]]]:
+    """Runs of neighbours with few rows together."""
+    group: list[tuple[FragmentScan, Rows]] = []
+    for each in found:
+        if group and sum(len(rows) for _, rows in group) + len(each[1]) > _JUDGED_TOGETHER_ROWS:
+            yield group
+            group = []
+        group.append(each)
+    if group:
+        yield group
+
+
+def _masks(plan: ReadPlan, batches: list[pa.RecordBatch]) -> list[pa.BooleanArray]:
+    """The filter's answer for each batch; null counts as no."""
+    assert plan.predicate is not None
+    whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    mask = plan.predicate.mask(whole)
+    mask = pc.fill_null(mask, False) if mask.null_count else mask
+    ends = np.cumsum([batch.num_rows for batch in batches]).tolist()
+    return [mask.slice(end - batch.num_rows, batch.num_rows) for end, batch in zip(ends, batches, strict=True)]
+
+
+def _matching(plan: ReadPlan, rows: Rows, mask: pa.BooleanArray) -> Rows:
+    kept = rows.batch.select(list(plan.kept))
+    if plan.rest.names:
+        return rows.with_batch(kept).where(mask.to_numpy(zero_copy_only=False))
+    return Rows(kept if mask.true_count == len(rows) else kept.filter(mask))  # nobody asks for the offsets
+
+
+def _among(rows: Rows, offsets: Offsets) -> Rows:
+    """Those of the rows, which follow one another, that are among the offsets."""
+    begin, end = np.searchsorted(offsets, [rows.start, rows.start + len(rows)])
+    wanted = offsets[begin:end]
+    if len(wanted) == len(rows):
+        return rows
+    return Rows(rows.batch.take(pa.array(wanted - rows.start)), chosen=wanted)
+
+
+def _cut(rows: Rows, begin: int, end: int, limit: int, dense: float) -> Iterator[Rows]:
+    """Runs that span at most ``limit`` physical rows, or are as many sparse ones."""
+    offsets = rows.offsets
+    while begin < end:
+        reach = int(np.searchsorted(offsets[begin:end], offsets[begin] + limit)) + begin
+        few = min(end, begin + min(limit, _TAKEN_ROWS_MAX))
+        if few > reach and few - begin < dense * (int(offsets[few - 1]) + 1 - int(offsets[begin])):
+            reach = few
+        yield rows.slice(begin, reach)
+        begin = reach

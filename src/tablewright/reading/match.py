@@ -1,0 +1,135 @@
+"""Which rows does a change touch? The physical offsets, per fragment, of the live rows that a predicate is true for.
+
+The search is a scan that reads the predicate's columns and nothing else (:mod:`.scan_task`); its tasks return one
+bitmap per fragment with matches. A predicate that is always true (``true``, or none at all) is answered from the
+metadata: every live row of every fragment, and only deletion files are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import FrozenBitMap
+
+from tablewright.data.context import ReadContext
+from tablewright.data.prefetch import spread
+from tablewright.data.read import Rows
+from tablewright.expressions.filters import Filter, compile_filter
+from tablewright.expressions.scope import SYSTEM_COLUMNS
+from tablewright.format.blobs import as_descriptions
+from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.fragment import Fragment
+from tablewright.format.roaring import encode_bitmap
+from tablewright.format.schema import Schema
+from tablewright.reading.context import TaskContext
+from tablewright.reading.fragment import FragmentScan, ReadPlan, judged
+from tablewright.reading.projection import Selection
+from tablewright.reading.run import bundles, fragment_scans
+from tablewright.reading.scan_task import ScanTask, scan_task
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.world import World
+
+__all__ = ["Matched", "find_rows", "live_rows", "plan_match", "read_fields", "run_match_task"]
+
+_FIXED_FOR_A_ROW = ("_rowid", "_rowaddr")
+_TRUE = pc.scalar(True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """What a task found: serialised bitmaps of offsets by fragment id, and what it read to find them."""
+
+    offsets: dict[int, bytes]
+    rows_read: int = 0
+    bytes_read: int = 0
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that it wrote: none."""
+        return ()
+
+
+def plan_match(snapshot: Snapshot, predicate: Filter | None, now_ns: int | None = None) -> ScanTask:
+    """Decide how to find the rows. The scan has no filter if all live rows match."""
+    table = as_descriptions(snapshot.schema)
+    compiled = None
+    if predicate is not None and not _is_true(predicate):
+        moment = snapshot.world.clock.now_ns() if now_ns is None else now_ns
+        compiled = compile_filter(predicate, table, now_ns=moment)
+    return scan_task(snapshot, ReadPlan.of(table, Selection.nothing(), compiled))
+
+
+def _is_true(predicate: Filter) -> bool:
+    if isinstance(predicate, str):
+        return predicate.strip().rstrip("; ").lower() == "true"
+    return bool(predicate.equals(_TRUE))
+
+
+def run_match_task(task: ScanTask, world: World) -> Matched:
+    """Find the rows of a task's fragments, on a worker."""
+    return find_rows(task, TaskContext(world, task.base_paths))
+
+
+def find_rows(task: ScanTask, context: ReadContext) -> Matched:
+    """The offsets of matching live rows of the task's fragments; fragments without any are left out."""
+    scans = fragment_scans(context, task.reads, task.fragments, task.first_rows)
+    found: dict[int, list[npt.NDArray[np.int64]]] = {}
+    rows_read = bytes_read = 0
+    for part in spread(_match, bundles(piece for scan in scans for piece in scan.pieces())):
+        rows_read, bytes_read = rows_read + part.rows_read, bytes_read + part.bytes_read
+        for fragment_id, offsets in part.offsets:
+            found.setdefault(fragment_id, []).append(offsets)
+    encoded = {
+        fragment_id: encode_bitmap(DeletionVector.of(np.concatenate(parts)).bitmap)
+        for fragment_id, parts in found.items()
+    }
+    return Matched(offsets=encoded, rows_read=rows_read, bytes_read=bytes_read)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    offsets: list[tuple[int, npt.NDArray[np.int64]]]
+    rows_read: int
+    bytes_read: int
+
+
+def _match(bundle: Sequence[tuple[FragmentScan, int, int]]) -> _Part:
+    found: list[tuple[FragmentScan, Rows]] = [
+        (scan, rows) for scan, start, stop in bundle for rows in scan.read(start, stop)
+    ]
+    matches = [(scan.fragment.id, _where(rows, mask)) for scan, rows, mask in judged(found) if mask.true_count > 0]
+    return _Part(matches, sum(len(rows) for _, rows in found), sum(rows.batch.nbytes for _, rows in found))
+
+
+def _where(rows: Rows, mask: pa.BooleanArray) -> npt.NDArray[np.int64]:
+    positions: npt.NDArray[np.int64] = pc.indices_nonzero(mask).to_numpy().astype(np.int64)
+    return positions + rows.start if rows.chosen is None else rows.chosen[positions]
+
+
+def live_rows(context: ReadContext, fragments: Iterable[Fragment]) -> dict[int, FrozenBitMap]:
+    """All live rows of each fragment that has any."""
+    found = spread(lambda fragment: (fragment.id, _live(context, fragment)), fragments)
+    return {fragment_id: offsets for fragment_id, offsets in found if offsets}
+
+
+def _live(context: ReadContext, fragment: Fragment) -> FrozenBitMap:
+    every = FrozenBitMap(range(fragment.physical_rows))
+    vector = context.deletion_vector(fragment)
+    return every if vector is None else every - vector.bitmap
+
+
+def read_fields(table: Schema, paths: Iterable[tuple[str, ...]]) -> frozenset[int] | None:
+    """The ids of the columns at these paths, with all below them; ``None`` if it is not known what they depend on.
+
+    Row ids and addresses stay what they are as long as the row does; other system columns change with other writers.
+    """
+    columns = {field.name: field.id for field in table.top_level}
+    names = {path[0] for path in paths}
+    if any(name in SYSTEM_COLUMNS and name not in _FIXED_FOR_A_ROW for name in names - columns.keys()):
+        return None
+    return frozenset(id for name in names & columns.keys() for id in table.descendants(columns[name]))

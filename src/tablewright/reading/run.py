@@ -1,0 +1,169 @@
+"""The reads of a scan under way: pieces of all fragments, in order, by threads ahead of the consumer.
+
+Without a filter there is one line of pieces. With one there are two, and the second feeds on the first: matches that
+come out of the filter are cut into runs, and the remaining columns of each run are read, again ahead of the consumer.
+Small pieces, from small fragments, go through in bundles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from tablewright.data.context import ReadContext
+from tablewright.data.prefetch import prefetch
+from tablewright.data.read import Rows
+from tablewright.format.fragment import Fragment
+from tablewright.reading.fragment import (
+    FragmentScan,
+    Matches,
+    ReadPlan,
+    count_rows_that_match,
+    match_rows,
+)
+
+__all__ = ["bundles", "count_matches", "exact_batches", "fragment_scans", "limited", "run_reads", "slices"]
+
+Piece = tuple[FragmentScan, int, int]
+
+_BUNDLE_ROWS, _BUNDLE_PIECES_MAX = 8192, 16
+
+
+def run_reads(
+    context: ReadContext,
+    plan: ReadPlan,
+    fragments: Sequence[Fragment],
+    first_rows: Sequence[int],
+    *,
+    skip: int = 0,
+    take: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some fragments. ``skip`` and ``take`` count rows and are for scans without a filter only."""
+    scans = fragment_scans(context, plan, fragments, first_rows)
+    if plan.predicate is None:
+        for batches in prefetch(_read, bundles(_pieces(scans, plan, skip, take))):
+            yield from batches
+        return
+    pieces = bundles(piece for scan in scans for piece in scan.pieces())
+    for batches in prefetch(_complete, _runs(prefetch(_match, pieces))):
+        yield from batches
+
+
+def count_matches(
+    context: ReadContext, plan: ReadPlan, fragments: Sequence[Fragment], first_rows: Sequence[int]
+) -> int:
+    """How many rows match the plan's filter."""
+    scans = fragment_scans(context, plan, fragments, first_rows)
+    return sum(prefetch(_count, bundles(piece for scan in scans for piece in scan.pieces())))
+
+
+def fragment_scans(
+    context: ReadContext, plan: ReadPlan, fragments: Sequence[Fragment], first_rows: Sequence[int]
+) -> Iterator[FragmentScan]:
+    """The fragments, ready to be read; what they share is worked out once."""
+    shapes = plan.shapes()
+    for fragment, first_row in zip(fragments, first_rows, strict=True):
+        yield FragmentScan(context, plan, shapes, fragment, first_row)
+
+
+def _pieces(scans: Iterable[FragmentScan], plan: ReadPlan, skip: int, take: int | None) -> Iterator[Piece]:
+    for scan in scans:
+        rows = scan.fragment.physical_rows if plan.include_deleted else scan.fragment.live_rows
+        if skip >= rows:
+            skip -= rows
+            continue
+        if skip or (take is not None and take < rows - skip):
+            start, stop = scan.range_of_live(skip, take)
+        else:
+            start, stop = 0, scan.fragment.physical_rows
+        yield from scan.pieces(start, stop)
+        if take is not None:
+            take -= min(take, rows - skip)
+            if not take:
+                return
+        skip = 0
+
+
+def _runs(found: Iterator[list[Matches]]) -> Iterator[tuple[FragmentScan, Rows]]:
+    for matches in found:
+        for match in matches:
+            for rows in match.scan.windows(match.rows):
+                yield match.scan, rows
+
+
+def bundles(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Small pieces together, so that a thread has something to do."""
+    bundle: list[Piece] = []
+    rows = 0
+    for piece in pieces:
+        bundle.append(piece)
+        rows += piece[2] - piece[1]
+        if rows >= _BUNDLE_ROWS or len(bundle) >= _BUNDLE_PIECES_MAX:
+            yield bundle
+            bundle, rows = [], 0
+    if bundle:
+        yield bundle
+
+
+def _rows(bundle: list[Piece]) -> list[tuple[FragmentScan, Rows]]:
+    return [(scan, rows) for scan, start, stop in bundle for rows in scan.read(start, stop)]
+
+
+def _read(bundle: list[Piece]) -> list[pa.RecordBatch]:
+    return [scan.plan.selection.shape(rows.batch) for scan, rows in _rows(bundle)]
+
+
+def _match(bundle: list[Piece]) -> list[Matches]:
+    return match_rows(_rows(bundle))
+
+
+def _count(bundle: list[Piece]) -> int:
+    return count_rows_that_match(_rows(bundle))
+
+
+def _complete(run: tuple[FragmentScan, Rows]) -> list[pa.RecordBatch]:
+    scan, rows = run
+    return scan.complete(rows)
+
+
+# ------------------------------------------------------------------------------------------------------- batches
+def slices(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+    """A batch in parts of at most ``size`` rows, without copying."""
+    if batch.num_rows <= size:
+        yield batch
+        return
+    for start in range(0, batch.num_rows, size):
+        yield batch.slice(start, size)
+
+
+def limited(batches: Iterator[pa.RecordBatch], skip: int, take: int | None) -> Iterator[pa.RecordBatch]:
+    """Rows after the first ``skip``, at most ``take`` of them; the source is left as soon as there are enough."""
+    for batch in batches:
+        if skip >= batch.num_rows:
+            skip -= batch.num_rows
+            continue
+        batch = batch.slice(skip, take)
+        skip = 0
+        yield batch
+        if take is not None:
+            take -= batch.num_rows
+            if not take:
+                return
+
+
+def exact_batches(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of exactly ``size``, the last one maybe smaller."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        while rows + batch.num_rows >= size:
+            waiting.append(batch.slice(0, size - rows))
+            batch = batch.slice(size - rows)
+            yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
+            waiting, rows = [], 0
+        if batch.num_rows:
+            waiting.append(batch)
+            rows += batch.num_rows
+    if waiting:
+        yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)

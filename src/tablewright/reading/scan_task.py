@@ -1,0 +1,139 @@
+"""A read as a message: where the table is, some fragments, what to read of them and what to return.
+
+It is self-contained and travels to workers; :attr:`ScanTask.tasks` splits it into parts of about equal size. Limit,
+offset and ordering are not in it, since no worker can know them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from tablewright.data.shape import ReadShape
+from tablewright.errors import InvalidRequest
+from tablewright.format.fragment import Fragment, FragmentList
+from tablewright.format.manifest import BasePath
+from tablewright.reading.fragment import ReadPlan
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.storage.base import Location
+
+__all__ = ["DEFAULT_BATCH_SIZE", "ScanTask", "choose_fragments", "default_batch_size", "row_counts", "scan_task"]
+
+DEFAULT_BATCH_SIZE = 8192
+_TASK_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTask:
+    """Some fragments of a version, and what to read of them. ``str(task)`` explains it.
+
+    ``first_rows`` are the positions of each fragment's first live row in the table, for ``_rowoffset``.
+    """
+
+    location: Location
+    version: int
+    base_paths: tuple[BasePath, ...]
+    fragments: Sequence[Fragment]
+    first_rows: tuple[int, ...]
+    reads: ReadPlan
+    batch_size: int
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the batches."""
+        return self.reads.selection.schema
+
+    @property
+    def estimated_bytes(self) -> int:
+        """About how much will be read into memory."""
+        shapes = self.reads.shapes()
+        return sum(_bytes_of(fragment, shapes) for fragment in self.fragments)
+
+    @property
+    def tasks(self) -> tuple[ScanTask, ...]:
+        """The same read in parts of one or more fragments, some 64 MiB each."""
+        return tuple(self.split(_TASK_BYTES))
+
+    def split(self, bytes_per_task: int) -> Iterator[ScanTask]:
+        """Parts of one or more fragments, each closed as soon as it has so many bytes."""
+        shapes = self.reads.shapes()
+        begin = size = 0
+        for index, fragment in enumerate(self.fragments):
+            size += _bytes_of(fragment, shapes)
+            if size >= bytes_per_task or index == len(self.fragments) - 1:
+                end = index + 1
+                yield replace(self, fragments=tuple(self.fragments[begin:end]), first_rows=self.first_rows[begin:end])
+                begin, size = end, 0
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        reads = self.reads
+        rows, live = row_counts(self.fragments)
+        if reads.rest.names:
+            yield f"Take: columns=[{', '.join(reads.rest.names)}] of matching rows"
+        if reads.predicate is not None:
+            yield f"Filter: {reads.predicate.text}"
+        yield (
+            f"LanceRead: uri={self.location.uri}, version={self.version}, "
+            f"projection=[{', '.join(reads.first.names)}], num_fragments={len(self.fragments)}, "
+            f"rows={live}, deleted_rows={rows - live}, batch_size={self.batch_size}"
+        )
+
+
+def scan_task(
+    snapshot: Snapshot,
+    reads: ReadPlan,
+    fragments: Sequence[Fragment] | None = None,
+    first_rows: tuple[int, ...] = (),
+    batch_size: int | None = None,
+) -> ScanTask:
+    """A read of some fragments of a version, or of all of them."""
+    if fragments is None:
+        fragments, first_rows = choose_fragments(snapshot, None)
+    return ScanTask(
+        location=snapshot.location,
+        version=snapshot.version,
+        base_paths=snapshot.manifest.base_paths,
+        fragments=fragments,
+        first_rows=first_rows,
+        reads=reads,
+        batch_size=default_batch_size() if batch_size is None else batch_size,
+    )
+
+
+def choose_fragments(snapshot: Snapshot, ids: Sequence[int] | None) -> tuple[Sequence[Fragment], tuple[int, ...]]:
+    """The fragments with these ids, in this order (all without ids), and where each one's live rows begin."""
+    every = snapshot.fragments
+    live = (every.physical_rows - every.deleted_rows).astype(np.int64)
+    starts = np.concatenate(([0], np.cumsum(live)))[:-1]
+    if ids is None:
+        return every, tuple(starts.tolist())
+    position = {int(fragment_id): index for index, fragment_id in enumerate(every.ids)}
+    unknown = [fragment_id for fragment_id in ids if fragment_id not in position]
+    if unknown:
+        raise InvalidRequest(f"Version {snapshot.version} has no fragments {unknown}.")
+    chosen = [position[fragment_id] for fragment_id in ids]
+    return tuple(every[index] for index in chosen), tuple(int(starts[index]) for index in chosen)
+
+
+def default_batch_size() -> int:
+    """The rows of a batch if the caller does not say: what the environment says, else :data:`DEFAULT_BATCH_SIZE`."""
+    text = os.environ.get("LANCE_DEFAULT_BATCH_SIZE", "")
+    return int(text) if text.isdecimal() and int(text) > 0 else DEFAULT_BATCH_SIZE
+
+
+def row_counts(fragments: Sequence[Fragment]) -> tuple[int, int]:
+    """Physical and live rows; a whole table's are known without decoding its fragments."""
+    if isinstance(fragments, FragmentList):
+        return int(fragments.physical_rows.sum()), fragments.total_live_rows
+    return sum(each.physical_rows for each in fragments), sum(each.live_rows for each in fragments)
+
+
+def _bytes_of(fragment: Fragment, shapes: Sequence[ReadShape]) -> int:
+    return fragment.physical_rows * sum(shape.sizes.bytes_per_row(fragment) for shape in shapes)

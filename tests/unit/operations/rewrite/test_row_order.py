@@ -1,0 +1,120 @@
+"""Rows that move are written in the order of their row ids, whichever way they change; nothing gets mixed up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tablewright as tw
+from tablewright.format.row_ids import decode_row_ids
+from tablewright.format.segments import Array, RangeWithBitmap
+from tablewright.operations.rewrite import row_order
+from tablewright.reading.fragment import FragmentScan
+from tablewright.transaction import commit
+
+ROWS = 200
+Change = Callable[[Any, np.ndarray, int], None]  # type: ignore[type-arg]
+
+
+def _update(ds: Any, ids: Any, turn: int) -> None:
+    ds.update({"x": f"id + {turn * 1000}"}, where=f"id in ({', '.join(map(str, ids))})", write_mode="rewrite_rows")
+
+
+def _upsert(ds: Any, ids: Any, turn: int) -> None:
+    source = pa.table({"id": ids, "x": ids + turn * 1000, "s": [f"row {i}" for i in ids]})
+    ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_rows").execute(source)
+
+
+def _partial(ds: Any, ids: Any, turn: int) -> None:
+    source = pa.table({"x": ids + turn * 1000, "id": ids})
+    ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_rows").execute(source)
+
+
+CHANGES: dict[str, Change] = {"update": _update, "upsert": _upsert, "partial": _partial}
+
+
+def _table(uri: str, *, stable: bool = True) -> Any:
+    rows = pa.table({"id": range(ROWS), "x": range(ROWS), "s": [f"row {i}" for i in range(ROWS)]})
+    return tw.write_dataset(rows, uri, max_rows_per_file=50, enable_stable_row_ids=stable)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_moved_rows_keep_together_what_belongs_together(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FragmentScan, "rows_at_a_time", 7)
+    ds = _table(f"memory://row-order-{name}")
+    chance, model = np.random.default_rng(4), {i: i for i in range(ROWS)}
+    for turn in range(1, 7):
+        ids = chance.choice(ROWS, 60, replace=False)
+        CHANGES[name](ds, ids, turn)
+        model |= {int(i): int(i) + turn * 1000 for i in ids}
+        ds.validate()
+        table = ds.to_table(columns=["id", "x", "s", "_rowid", "_row_created_at_version"])
+        assert table["_rowid"].to_pylist() == table["id"].to_pylist()
+        assert dict(zip(table["id"].to_pylist(), table["x"].to_pylist(), strict=True)) == model
+        assert table["s"].to_pylist() == [f"row {i}" for i in table["id"].to_pylist()]
+        assert set(table["_row_created_at_version"].to_pylist()) == {1}
+        newest = ds._snapshot.fragments[-1]
+        sequence = decode_row_ids(newest.row_ids, "", 60)
+        assert np.all(np.diff(sequence.to_numpy().astype(np.int64)) > 0)
+        assert [type(segment) for segment in sequence.segments] == [RangeWithBitmap]
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_addresses_stay_in_their_order(name: str) -> None:
+    ds = _table(f"memory://row-order-addresses-{name}", stable=False)
+    for turn, first in enumerate((100, 40)):
+        CHANGES[name](ds, np.arange(first, first + 30), turn + 1)
+    CHANGES[name](ds, np.array([45, 105, 7]), 9)
+    assert ds.to_table(columns=["id"])["id"].to_pylist()[-3:] == [7, 105, 45]
+
+
+def test_fragments_out_of_order_are_not_read_up_and_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """pylance leaves ids as it found the rows. Many of them are not put in order if that means reading up and down."""
+    uri = str(tmp_path / "t.lance")
+    _table(uri)
+    for first in (100, 40, 120):
+        lance.dataset(uri).update({"x": "x + 1"}, where=f"id >= {first} and id < {first + 30}")
+    lance.dataset(uri).update({"x": "x + 1"}, where="id % 2 = 0")
+    ds = tw.dataset(uri)
+    monkeypatch.setattr(row_order, "_UP_AND_DOWN_ROWS_MAX", 50)
+    before = dict(zip(*ds.to_table(columns=["id", "x"]).to_pydict().values(), strict=True))
+
+    def ids() -> list[int]:
+        newest = tw.dataset(uri)._snapshot.fragments[-1]
+        return [int(i) for i in decode_row_ids(newest.row_ids, "", newest.physical_rows).to_numpy()]
+
+    _update(ds, range(0, ROWS, 2), 1)
+    assert ids() != sorted(ids())
+    _upsert(ds, np.arange(0, ROWS, 2), 2)  # nothing is read for these
+    assert ids() == list(range(0, ROWS, 2))
+    _update(ds, range(0, 90, 3), 3)
+    assert ids() == list(range(0, 90, 3))
+    after = dict(zip(*lance.dataset(uri).to_table(columns=["id", "x"]).to_pydict().values(), strict=True))
+    changed = {i: i + 2000 for i in range(0, ROWS, 2)} | {i: i + 3000 for i in range(0, 90, 3)}
+    assert after == before | changed
+    assert not any(isinstance(s, Array) for s in decode_row_ids(ds._snapshot.fragments[-1].row_ids or b"", "").segments)
+
+
+def test_large_transactions_stay_out_of_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes late, we or pylance, finds them in their own file."""
+    monkeypatch.setattr(commit, "_INLINE_BYTES_MAX", 100)
+    uri = str(tmp_path / "t.lance")
+    _table(uri)
+    late, later = lance.dataset(uri), tw.dataset(uri)
+    ds = tw.dataset(uri)
+    _update(ds, range(0, ROWS, 2), 1)
+    assert ds._snapshot.file.transaction is not None
+    assert tw.dataset(uri)._snapshot.file.transaction_bytes is None
+    assert ds.read_transaction(2) == tw.dataset(uri).read_transaction(2)
+    assert type(lance.dataset(uri).read_transaction(2).operation).__name__ == "Update"
+    late.delete("id % 4 = 1")
+    later.delete("id % 4 = 3")
+    late.update({"x": "-1"}, where="id = 10")
+    rows = dict(zip(*lance.dataset(uri).to_table(columns=["id", "x"]).to_pydict().values(), strict=True))
+    assert rows == {i: i + 1000 for i in range(0, ROWS, 2)} | {10: -1}
