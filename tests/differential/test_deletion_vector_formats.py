@@ -18,10 +18,10 @@ from tests.golden.vectors import golden_bytes
 
 from tablewright.errors import CorruptTable
 from tablewright.format.deletion_vector import DeletionVector, decode_deletion_vector, encode_deletion_vector
+from tablewright.format.deletion_vectors.delta import DeltaVector, decode_delta, encode_delta_file, encode_delta_inline
+from tablewright.format.deletion_vectors.paimon import decode_vectors, encode_vector_file
+from tablewright.format.deletion_vectors.puffin import decode_puffin, encode_puffin
 from tablewright.format.fragment import DeletionFileType
-from tablewright.paimon.format.delta import DeltaVector, decode_delta, encode_delta_file, encode_delta_inline
-from tablewright.paimon.format.puffin import decode_puffin, encode_puffin
-from tablewright.paimon.format.vector_file import decode_vectors, encode_vector_file
 
 ROWS = 70_000
 UUIDS = UUID("c1e8b2d0-3f65-4f4e-9d3b-0a1b2c3d4e5f"), UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from tablewright.errors import CorruptTable, UnsupportedFeature
 from tablewright.format.deletion_vector import DeletionVector, decode_deletion_vector, encode_deletion_vector
-from tablewright.format.fragment import DeletionFileType
-from tablewright.paimon.format.bins import Width, decode_bin, encode_bin, encode_payload
-from tablewright.paimon.format.delta import DeltaVector, decode_delta, encode_delta_file, encode_delta_inline
-from tablewright.paimon.format.puffin import decode_puffin, encode_puffin
-from tablewright.paimon.format.vector_file import (
+from tablewright.format.deletion_vectors.bins import Width, decode_bin, encode_bin, encode_payload
+from tablewright.format.deletion_vectors.delta import DeltaVector, decode_delta, encode_delta_file, encode_delta_inline
+from tablewright.format.deletion_vectors.paimon import (
     VectorRange,
     decode_vectors,
     encode_vector_files,
     walk_vector_file,
 )
-from tablewright.paimon.format.z85 import decode_z85, encode_z85
+from tablewright.format.deletion_vectors.puffin import decode_puffin, encode_puffin
+from tablewright.format.deletion_vectors.z85 import decode_z85, encode_z85
+from tablewright.format.fragment import DeletionFileType
 
 KEYS = st.sampled_from([0, 0, 0, 1, 2, 7])
 LOW = st.one_of(st.integers(0, 40), st.integers(2**16 - 20, 2**16 + 20), st.integers(0, 2**31 - 2**17))

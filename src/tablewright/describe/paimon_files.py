@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tablewright.describe.report import Report, moment, positions, shown
+from tablewright.format.deletion_vectors.paimon import walk_vector_file
+from tablewright.format.deletion_vectors.puffin import decode_puffin_blob, decode_puffin_footer
 from tablewright.paimon.format.avro import decode_records
 from tablewright.paimon.format.hash_file import decode_hashes
 from tablewright.paimon.format.index_manifest import decode_index_manifest
 from tablewright.paimon.format.manifest import decode_manifest, decode_manifest_list
-from tablewright.paimon.format.puffin import decode_puffin_blob, decode_puffin_footer
 from tablewright.paimon.format.schema import decode_schema
 from tablewright.paimon.format.snapshot import decode_snapshot
-from tablewright.paimon.format.vector_file import walk_vector_file
 
 __all__ = [
     "describe_delta_vectors",

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 from tablewright._version import __version__
 from tablewright.format.deletion_vector import DeletionVector
-from tablewright.paimon.format.bins import Width
+from tablewright.format.deletion_vectors.bins import Width
+from tablewright.format.deletion_vectors.paimon import TARGET_SIZE, VectorRange, encode_vector_file, encode_vector_files
 from tablewright.paimon.format.index_manifest import (
     DELETION_VECTORS,
     IndexFile,
@@ -29,7 +30,6 @@ from tablewright.paimon.format.index_manifest import (
 from tablewright.paimon.format.layout import MANIFESTS
 from tablewright.paimon.format.manifest import DataFile, encode_manifest_list
 from tablewright.paimon.format.snapshot import ManifestList, Snapshot, next_snapshot
-from tablewright.paimon.format.vector_file import TARGET_SIZE, VectorRange, encode_vector_file, encode_vector_files
 from tablewright.paimon.kinds import has_buckets
 from tablewright.paimon.metadata import TableState
 from tablewright.paimon.places import Places

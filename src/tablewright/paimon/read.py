@@ -25,11 +25,11 @@ from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.expressions import Filter, Predicate, compile_filter
 from tablewright.expressions.scope import Scope
 from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.deletion_vectors.paimon import VectorRange, decode_vector
 from tablewright.paimon.columns import Source, match_columns
 from tablewright.paimon.format.binary_row import decode_partition
 from tablewright.paimon.format.index_manifest import DELETION_VECTORS
 from tablewright.paimon.format.manifest import DataFile
-from tablewright.paimon.format.vector_file import VectorRange, decode_vector
 from tablewright.paimon.kinds import readable_files, uses_vectors
 from tablewright.paimon.metadata import TableState
 from tablewright.paimon.parquet import read_batches

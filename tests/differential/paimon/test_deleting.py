@@ -16,7 +16,7 @@ from tests.unit.paimon import tables
 
 import tablewright.paimon as paimon
 from tablewright.errors import InvalidRequest
-from tablewright.paimon.format.vector_file import walk_vector_file
+from tablewright.format.deletion_vectors.paimon import walk_vector_file
 from tablewright.storage import open_store
 
 

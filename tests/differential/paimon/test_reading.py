@@ -17,7 +17,7 @@ import tablewright.paimon as paimon
 from tablewright.errors import InvalidRequest, UnsupportedFeature
 from tablewright.expressions import compile_filter
 from tablewright.format.deletion_vector import DeletionVector
-from tablewright.paimon.format.vector_file import encode_vector_file
+from tablewright.format.deletion_vectors.paimon import encode_vector_file
 from tablewright.paimon.read import plan_read
 
 VECTORS = {"deletion-vectors.enabled": "true"}

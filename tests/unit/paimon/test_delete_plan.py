@@ -9,8 +9,8 @@ from tests.unit.paimon.tables import append, create, ids_of, new_store, numbers
 
 from tablewright.errors import InvalidRequest, UnsupportedFeature
 from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.deletion_vectors.paimon import walk_vector_file
 from tablewright.paimon.delete_plan import Growth, finish_delete, plan_delete
-from tablewright.paimon.format.vector_file import walk_vector_file
 from tablewright.paimon.metadata import TableState, read_state
 from tablewright.paimon.opening import open_in
 from tablewright.paimon.places import Places

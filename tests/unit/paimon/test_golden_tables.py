@@ -18,7 +18,7 @@ import pytest
 
 import tablewright.paimon as paimon
 from tablewright.expressions import compile_filter
-from tablewright.paimon.format.vector_file import walk_vector_file
+from tablewright.format.deletion_vectors.paimon import walk_vector_file
 from tablewright.paimon.read import plan_read
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "paimon"

@@ -16,7 +16,7 @@ from tests.unit.paimon.tables import append, copied, create, ids_of, new_store, 
 import tablewright.paimon as paimon
 from tablewright.errors import CorruptTable, InvalidRequest, TableNotFound, UnsupportedFeature, VersionNotFound
 from tablewright.format.deletion_vector import DeletionVector
-from tablewright.paimon.format.vector_file import encode_vector_file
+from tablewright.format.deletion_vectors.paimon import encode_vector_file
 from tablewright.paimon.metadata import earliest_snapshot_id, latest_snapshot_id, read_state
 from tablewright.paimon.opening import open_in
 from tablewright.storage import Store, open_store

@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import Any
 
 from tablewright.errors import UnsupportedFeature
+from tablewright.format.deletion_vectors.paimon import VectorRange
 from tablewright.paimon.format.avro import combined_schema, decode_records, encode_carried
 from tablewright.paimon.format.documents import Fields, checked
-from tablewright.paimon.format.vector_file import VectorRange
 
 __all__ = ["DELETION_VECTORS", "HASH", "IndexFile", "IndexManifest", "decode_index_manifest", "encode_index_manifest"]
 

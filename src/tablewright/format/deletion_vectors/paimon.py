@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.deletion_vector import DeletionVector
-from tablewright.paimon.format.bins import FRAME_BYTES, Bin, Width, decode_bin_at, encode_bin
+from tablewright.format.deletion_vectors.bins import FRAME_BYTES, Bin, Width, decode_bin_at, encode_bin
 
 __all__ = [
     "BinPlace",

@@ -13,8 +13,15 @@ from tests.golden.vectors import PAIMON, golden_bytes
 
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.deletion_vector import DeletionVector
-from tablewright.paimon.format.bins import Width, decode_bin, decode_bin_at, decode_payload, encode_bin, encode_payload
-from tablewright.paimon.format.vector_file import VectorRange, decode_vector, walk_vector_file
+from tablewright.format.deletion_vectors.bins import (
+    Width,
+    decode_bin,
+    decode_bin_at,
+    decode_payload,
+    encode_bin,
+    encode_payload,
+)
+from tablewright.format.deletion_vectors.paimon import VectorRange, decode_vector, walk_vector_file
 
 EMPTY = "3a30000000000000"
 FIVE = "3a3000000100000000000000100000000500"  # {5}

@@ -23,8 +23,14 @@ from uuid import UUID
 
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.deletion_vector import DeletionVector
-from tablewright.paimon.format.bins import FRAME_BYTES, decode_bin_at, decode_payload, encode_bin, encode_payload
-from tablewright.paimon.format.z85 import decode_z85, encode_z85
+from tablewright.format.deletion_vectors.bins import (
+    FRAME_BYTES,
+    decode_bin_at,
+    decode_payload,
+    encode_bin,
+    encode_payload,
+)
+from tablewright.format.deletion_vectors.z85 import decode_z85, encode_z85
 
 __all__ = ["DeltaVector", "decode_delta", "encode_delta_file", "encode_delta_inline"]
 

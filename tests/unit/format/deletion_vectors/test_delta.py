@@ -12,8 +12,8 @@ from tests.golden.vectors import described, golden_bytes, vector_of
 
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.deletion_vector import DeletionVector
-from tablewright.paimon.format.delta import DeltaVector, decode_delta, encode_delta_file, encode_delta_inline
-from tablewright.paimon.format.z85 import decode_z85, encode_z85
+from tablewright.format.deletion_vectors.delta import DeltaVector, decode_delta, encode_delta_file, encode_delta_inline
+from tablewright.format.deletion_vectors.z85 import decode_z85, encode_z85
 
 GOLDEN = described("delta")
 LOG = "_delta_log/00000000000000000001.json"

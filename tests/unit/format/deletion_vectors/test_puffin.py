@@ -12,7 +12,7 @@ from tests.golden.vectors import described, golden_bytes, vector_of
 
 from tablewright.errors import CorruptTable, InvalidRequest, UnsupportedFeature
 from tablewright.format.deletion_vector import DeletionVector
-from tablewright.paimon.format.puffin import (
+from tablewright.format.deletion_vectors.puffin import (
     decode_puffin,
     decode_puffin_blob,
     decode_puffin_footer,

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from tablewright.errors import CorruptTable, InvalidRequest, UnsupportedFeature
 from tablewright.format.deletion_vector import DeletionVector
-from tablewright.paimon.format.bins import decode_bin, encode_bin
+from tablewright.format.deletion_vectors.bins import decode_bin, encode_bin
 
 __all__ = ["PuffinBlob", "PuffinFooter", "decode_puffin", "decode_puffin_blob", "decode_puffin_footer", "encode_puffin"]
 

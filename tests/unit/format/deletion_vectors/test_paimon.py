@@ -9,8 +9,8 @@ from tests.golden.vectors import PAIMON, READ_ONLY, golden_bytes, vector_of
 
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.deletion_vector import DeletionVector
-from tablewright.paimon.format.bins import encode_bin
-from tablewright.paimon.format.vector_file import (
+from tablewright.format.deletion_vectors.bins import encode_bin
+from tablewright.format.deletion_vectors.paimon import (
     BinPlace,
     VectorRange,
     decode_vector,
