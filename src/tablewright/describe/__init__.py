@@ -1,4 +1,4 @@
-"""Files of tables, printed for people: ``tablewright describe PATH``, or :func:`describe_file` for bytes at hand."""
+"""Reports on tables and their files: the command ``tablewright describe`` prints them; here, of bytes at hand."""
 
 from tablewright.describe.files import KINDS, describe_file
 from tablewright.describe.report import Report

@@ -1,4 +1,4 @@
-"""The description of a file as a value: a title, facts, and a table. ``command.py`` renders it."""
+"""The description of a file as a value: a title, facts, and a table. ``cli`` prints it."""
 
 from __future__ import annotations
 
