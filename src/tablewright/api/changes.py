@@ -26,7 +26,6 @@ from tablewright.errors import CommitUnknown, InvalidRequest, WrongType
 from tablewright.expressions.filters import Filter
 from tablewright.format import transaction as values
 from tablewright.operations.delete import DeletePlan, DeleteResult, finish_delete, plan_delete, run_delete_task
-from tablewright.operations.leftovers import Leftovers, removed_on_failure
 from tablewright.operations.rewrite.costs import Decision
 from tablewright.operations.update import (
     Found,
@@ -44,6 +43,7 @@ from tablewright.snapshot.snapshot import Snapshot
 from tablewright.snapshot.standing import open_newest
 from tablewright.storage.base import Location
 from tablewright.storage.requests import requests_made
+from tablewright.storage.uncommitted import UncommittedFiles, removed_on_failure
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.commit import commit
 from tablewright.transaction.isolation import Unchanged, check_isolation
@@ -81,7 +81,7 @@ class Work:
     """One attempt under way: where it runs, the files it leaves if it fails, and what is measured."""
 
     dataset: LanceDataset
-    leftovers: Leftovers
+    leftovers: UncommittedFiles
     report: Report
     stays_here: str | None = None
 
@@ -118,7 +118,7 @@ class _Recorded(Generic[T, R]):
     """A task function of this process whose files are known as soon as it ends, also after an interrupt."""
 
     run: Callable[[T, World], R]
-    leftovers: Leftovers
+    leftovers: UncommittedFiles
 
     def __call__(self, task: T, world: World) -> R:
         result = self.run(task, world)
@@ -197,7 +197,7 @@ class PreparedChange(ABC, Generic[P]):
     def explain_plan(self, verbose: bool = False) -> str:
         """What it will do, and where. Nothing is written."""
         snapshot = self._dataset._snapshot
-        work = Work(self._dataset, Leftovers(self._dataset._world), Report(), self._stays_here)
+        work = Work(self._dataset, UncommittedFiles(self._dataset._world.store), Report(), self._stays_here)
         return self._explained(self._plan_for(snapshot), snapshot, work, verbose)
 
     def analyze_plan(self) -> str:
@@ -234,9 +234,9 @@ class PreparedChange(ABC, Generic[P]):
 
     def _attempt(
         self, snapshot: Snapshot, plan: P, report: Report
-    ) -> tuple[values.Transaction, AffectedRows, Leftovers]:
+    ) -> tuple[values.Transaction, AffectedRows, UncommittedFiles]:
         report.attempts += 1
-        with removed_on_failure(self._dataset._world) as leftovers:
+        with removed_on_failure(self._dataset._world.store) as leftovers:
             work = Work(self._dataset, leftovers, report, self._stays_here)
             transaction, affected = self._run(plan, snapshot, work)
         return transaction, affected, leftovers

@@ -24,9 +24,9 @@ from tablewright.format.naming import data_path
 from tablewright.operations.columns.add import Request
 from tablewright.operations.columns.keep import Kept
 from tablewright.operations.columns.plan import ColumnsPlan, ColumnsResult, finish_columns
-from tablewright.operations.leftovers import Leftovers
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.snapshot.standing import open_newest
+from tablewright.storage.uncommitted import UncommittedFiles
 from tablewright.transaction.commit import Committed, commit
 from tablewright.transaction.retry import RetryOptions, with_retries
 
@@ -173,7 +173,7 @@ class _Job:
         self._remove(self._source.leave(self._minted, committed=False))
 
     def _remove(self, files: Iterable[DataFile]) -> None:
-        leftovers = Leftovers(self._world)
+        leftovers = UncommittedFiles(self._world.store)
         leftovers.add([data_path(file.path) for file in files])
         leftovers.remove()
 

@@ -17,8 +17,8 @@ from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.roaring import encode_bitmap
 from tablewright.operations.columns.join import Join, Patch, PatchedColumns
 from tablewright.operations.columns.plan import ColumnsPlan, ColumnsResult, with_file
-from tablewright.operations.leftovers import removed_on_failure
 from tablewright.snapshot.snapshot import Snapshot
+from tablewright.storage.uncommitted import removed_on_failure
 
 if TYPE_CHECKING:
     from tablewright.api.fragment import LanceFragment
@@ -39,7 +39,7 @@ def merge_columns(
     request, source = request_of(dataset, value_func, columns, reader_schema, batch_size)
     plan = request.plan(dataset._snapshot).of_fragments([fragment._fragment])
     files: list[DataFile] = []
-    with removed_on_failure(dataset._world) as leftovers:
+    with removed_on_failure(dataset._world.store) as leftovers:
 
         def record(_: Fragment, made: ColumnsResult) -> None:
             leftovers.add(made.paths)

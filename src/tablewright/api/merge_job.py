@@ -25,7 +25,6 @@ from tablewright.engine.base import ExchangeEngine
 from tablewright.engine.choose import Choice
 from tablewright.errors import CommitConflict, CommitUnknown, StorageError
 from tablewright.format.transaction import Transaction
-from tablewright.operations.leftovers import Leftovers, removed_on_failure
 from tablewright.operations.merge_insert.clauses import Clauses
 from tablewright.operations.merge_insert.decide import Actions, check_no_match, decide_merge
 from tablewright.operations.merge_insert.finish import finish_merge
@@ -55,6 +54,7 @@ from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.merge_insert.write.tasks import WriteResult, WriteTask, run_write_task, write_tasks
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.snapshot.standing import open_newest
+from tablewright.storage.uncommitted import UncommittedFiles, removed_on_failure
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.commit import Committed, commit
 from tablewright.transaction.isolation import Both, Unchanged
@@ -82,7 +82,7 @@ class Merged:
     transaction: Transaction
     affected: AffectedRows
     actions: Actions
-    leftovers: Leftovers
+    leftovers: UncommittedFiles
     recheck: Recheck
     tasks: Sequence[WriteTask]
     results: Sequence[WriteResult]
@@ -183,7 +183,7 @@ class MergeJob:
     def attempt(self, base: Snapshot) -> Merged:
         """Match, decide and write on a version. If it fails, nothing stays behind."""
         self._report.attempts += 1
-        with removed_on_failure(self._world) as leftovers:
+        with removed_on_failure(self._world.store) as leftovers:
             work = Work(self._dataset, leftovers, self._report)
             snapshot, added = self.target(base)
             plan = self.plan(snapshot)

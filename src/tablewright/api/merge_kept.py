@@ -10,7 +10,6 @@ from tablewright.api.change_report import Report
 from tablewright.api.merge_source import Incoming
 from tablewright.engine.base import ExchangeEngine
 from tablewright.engine.choose import Choice
-from tablewright.operations.leftovers import Leftovers
 from tablewright.operations.merge_insert.keys.key_table import KeyTable
 from tablewright.operations.merge_insert.match.strategy import key_ranges, scan_bytes, too_many_for_a_worker
 from tablewright.operations.merge_insert.plan import MergePlan
@@ -18,6 +17,7 @@ from tablewright.operations.merge_insert.source.distinct import check_distinct, 
 from tablewright.operations.merge_insert.source.fit import fitted_batches
 from tablewright.operations.merge_insert.source.kept import KeptSource, keep
 from tablewright.operations.merge_insert.source.shared import KeyRange, SharedKeys, SharedSource, share, source_keys
+from tablewright.storage.uncommitted import UncommittedFiles
 from tablewright.world import World
 
 __all__ = ["SourceInUse"]
@@ -34,7 +34,7 @@ class SourceInUse:
         self._incoming, self._world, self._report = incoming, world, report
         self._kept: KeptSource | None = None
         self._shared: SharedSource | None = None
-        self._shared_files = Leftovers(world)
+        self._shared_files = UncommittedFiles(world.store)
         self._is_settled = False
         self.keys: KeyTable | None = None
         self.ranges: tuple[KeyRange, ...] = ()

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from tablewright.errors import TablewrightError
 from tablewright.format.blobs import DEDICATED, PACKED_BLOB, Thresholds, prepared_blobs, sidecar_path, thresholds_of
 from tablewright.format.field import BLOB_V2, EXTENSION_NAME
 from tablewright.format.schema import Schema
 from tablewright.storage.base import Store
+from tablewright.storage.uncommitted import discard_files
 
 __all__ = ["BlobWriter"]
 
@@ -58,11 +58,7 @@ class BlobWriter:
 
     def abort(self) -> None:
         """Remove all objects. What can't be removed is left to cleanup."""
-        for path in self.paths:
-            try:
-                self._store.delete(path)
-            except TablewrightError:
-                continue
+        discard_files(self._store, self.paths)
 
     # --------------------------------------------------------------------------------------------------- schema
     def _codec_field(self, node: int, field: pa.Field) -> pa.Field:

@@ -29,6 +29,7 @@ from tablewright.format.blobs import prepared_blobs
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.naming import data_path, new_data_file_name
 from tablewright.format.schema import Schema, file_columns, schema_differences
+from tablewright.storage.uncommitted import discard_files
 from tablewright.world import World
 
 __all__ = [
@@ -118,10 +119,8 @@ def write_data_file(
 
 def discard_fragments(world: World, fragments: Iterable[Fragment]) -> None:
     """Remove the data files of fragments that will not be committed. What can't be removed is left to cleanup."""
-    for fragment in fragments:
-        for file in fragment.files:
-            if file.base_id is None:
-                _remove(world, data_path(file.path))
+    files = [file for fragment in fragments for file in fragment.files if file.base_id is None]
+    discard_files(world.store, [data_path(file.path) for file in files])
 
 
 def describe_data_file(world: World, schema: Schema, name: str, fragment_id: int = 0) -> Fragment:
@@ -161,13 +160,6 @@ def _data_file(name: str, fields: tuple[int, ...], indices: tuple[int, ...], ver
         file_minor_version=int(minor),
         file_size_bytes=size,
     )
-
-
-def _remove(world: World, path: str) -> None:
-    try:
-        world.store.delete(path)
-    except TablewrightError:
-        return
 
 
 class _OpenFile:
@@ -246,8 +238,7 @@ class _Roll:
         if self._file is not None:
             self._file.abort()
         discard_fragments(self._world, self.fragments)
-        for path in self.sidecars:
-            _remove(self._world, path)
+        discard_files(self._world.store, self.sidecars)
 
     def _open(self) -> _OpenFile:
         self._file = _OpenFile(self._world, self._schema, self._options.data_storage_version)

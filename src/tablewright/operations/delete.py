@@ -26,13 +26,13 @@ from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.flags import check_writable
 from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.transaction import Delete, Transaction
-from tablewright.operations.leftovers import removed_on_failure
 from tablewright.operations.rewrite.hide import Hidden, hide_rows, with_hidden_rows, write_deletions
 from tablewright.reading.context import TaskContext
 from tablewright.reading.match import find_rows, plan_match, read_fields
 from tablewright.reading.scan_task import ScanTask
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.base import Location
+from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.transaction.affected import AffectedRows
 from tablewright.world import World
 
@@ -125,7 +125,7 @@ def run_delete_task(task: DeleteTask, world: World) -> DeleteResult:
     """Find and hide the rows of a task's fragments. If it fails, the files it wrote are removed."""
     context = TaskContext(world, task.scan.base_paths)
     matched = find_rows(task.scan, context)
-    with removed_on_failure(world) as leftovers:
+    with removed_on_failure(world.store) as leftovers:
 
         def hide(fragment: Fragment) -> Hidden:
             hidden = hide_rows(context, world, task.scan.version, fragment, matched.offsets[fragment.id])

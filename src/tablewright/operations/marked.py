@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from tablewright.errors import TablewrightError
 from tablewright.format.naming import DATA_DIR, DELETIONS_DIR
-from tablewright.operations.leftovers import Leftovers
+from tablewright.storage.uncommitted import discard_files
 from tablewright.world import SystemIds, World
 
 __all__ = ["Mark", "MarkedIds"]
@@ -66,9 +66,7 @@ class Mark:
         """
         with suppress(TablewrightError):
             for _ in range(ROUNDS_MAX):
-                written = Leftovers(world)
-                written.add(self._find(world))
-                written.remove()
+                discard_files(world.store, self._find(world))
                 world.clock.sleep(QUIET_SECONDS)
                 if not self._find(world):
                     return

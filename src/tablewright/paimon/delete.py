@@ -23,7 +23,6 @@ from typing import Any
 from tablewright.errors import AccessDenied, CommitConflict
 from tablewright.expressions import Filter
 from tablewright.format.deletion_vector import DeletionVector
-from tablewright.operations.leftovers import removed_on_failure
 from tablewright.paimon.delete_plan import DeletePlan, Ending, FileKey, Growth, finish_delete, plan_delete
 from tablewright.paimon.format.manifest import DataFile
 from tablewright.paimon.kinds import check_deletable
@@ -32,6 +31,7 @@ from tablewright.paimon.places import Places
 from tablewright.paimon.publish import publish_snapshot, write_hint
 from tablewright.paimon.read import FileTask, ReadPlan, StoredVector, plan_read, read_vector, stored_vectors
 from tablewright.storage.base import Store
+from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.transaction.retry import RetryOptions, with_retries
 from tablewright.world import World
 
@@ -158,7 +158,7 @@ def _finish(world: World, decided: _Decided, user: str) -> Ending:
 
 def _commit(world: World, ending: Ending) -> None:
     """Write what the snapshot needs, and make it visible; :class:`CommitConflict` if another writer was quicker."""
-    with removed_on_failure(world) as leftovers:
+    with removed_on_failure(world.store) as leftovers:
         for file in ending.files:
             leftovers.add([file.path])
             world.store.put(file.path, file.data)

@@ -29,6 +29,7 @@ from tablewright.snapshot.locate import VersionEntry, uses_hint
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import ObjectNotFound, Store
 from tablewright.storage.subtree import put_advice
+from tablewright.storage.uncommitted import discard_files
 
 __all__ = [
     "read_deletion_vector",
@@ -158,19 +159,11 @@ def write_deletion_vector(
     try:
         store.put(path, data)
     except TablewrightError:
-        _forget(store, path)
+        discard_files(store, [path])  # what a put without a reply may have written; nothing refers to it
         raise
     if _is_cached(store, path):
         _vectors.put(join_uri(store.location.uri, path), vector, len(data) + _ENTRY_OVERHEAD_BYTES)
     return deletion, len(data)
-
-
-def _forget(store: Store, path: str) -> None:
-    """Remove what a put without a reply may have written; nothing refers to it."""
-    try:
-        store.delete(path)
-    except TablewrightError:
-        return
 
 
 def _is_cached(store: Store, path: str) -> bool:

@@ -59,13 +59,14 @@ from tablewright.snapshot.locate import VersionEntry, find_version, latest_versi
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.snapshot.standing import Standing, standing
 from tablewright.storage.subtree import put_advice
+from tablewright.storage.uncommitted import discard_files
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.apply import Creation, apply
 from tablewright.transaction.committer import Published, publish, withdraw
 from tablewright.transaction.conflicts import Outcome, Verdict, judge
 from tablewright.transaction.lineage import without_lineage
 from tablewright.transaction.rebase import past
-from tablewright.transaction.rebaser import Rebaser, discard
+from tablewright.transaction.rebaser import Rebaser
 from tablewright.transaction.row_id_switch import enables_row_ids
 from tablewright.world import World
 
@@ -371,7 +372,7 @@ class _Loop:
             raise
 
     def _discard(self, paths: list[str]) -> None:
-        discard(self.world.store, paths)
+        discard_files(self.world.store, paths)
 
 
 def commit_detached(world: World, transaction: Transaction, base: Snapshot) -> Snapshot:

@@ -6,19 +6,19 @@ version it was made from, so a commit that loses several races does not rebase a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pyroaring import FrozenBitMap
 
-from tablewright.errors import CommitConflict, InvalidRequest, TablewrightError
+from tablewright.errors import CommitConflict, InvalidRequest
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment
 from tablewright.format.naming import deletion_path
 from tablewright.format.transaction import Append, Delete, Merge, Operation, Project, Transaction, Update
 from tablewright.snapshot.files import write_deletion_vector
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.storage.base import Store
+from tablewright.storage.uncommitted import discard_files
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.drift import Drift, Meanwhile, drifts
 from tablewright.transaction.rebase import (
@@ -35,16 +35,7 @@ from tablewright.transaction.row_id_switch import enable_row_ids, enables_row_id
 from tablewright.transaction.touched import changed_fragments, dropped_fields, updated_by_id
 from tablewright.world import World
 
-__all__ = ["Rebaser", "discard"]
-
-
-def discard(store: Store, paths: Iterable[str]) -> None:
-    """Remove files that no version uses. One that can't be removed now is left to cleanup."""
-    for path in paths:
-        try:
-            store.delete(path)
-        except TablewrightError:
-            continue
+__all__ = ["Rebaser"]
 
 
 class Rebaser:
@@ -151,7 +142,7 @@ class Rebaser:
 
     def _write(self, moved: Mapping[int, Moved], version: int) -> dict[int, DeletionFile]:
         """United deletion files; those of an earlier rebase go."""
-        discard(self._world.store, self.united)
+        discard_files(self._world.store, self.united)
         self.united = []
         files: dict[int, DeletionFile] = {}
         for id, change in moved.items():

@@ -16,13 +16,13 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 import numpy as np
 
 from tablewright.format.schema import Schema
-from tablewright.operations.leftovers import Leftovers
 from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.write.columns import PatchTask
 from tablewright.operations.merge_insert.write.rows import MovedTask
 from tablewright.operations.merge_insert.write.tasks import HideTask, InsertTask, WriteResult, WriteTask
 from tablewright.storage.base import exists
+from tablewright.storage.uncommitted import discard_files
 from tablewright.world import World
 
 __all__ = ["Memory"]
@@ -79,9 +79,7 @@ class Memory:
 
     def close(self) -> None:
         """Remove the files that were written in vain."""
-        needless = Leftovers(self._world)
-        needless.add(self._paths - self._used)
-        needless.remove()
+        discard_files(self._world.store, self._paths - self._used)
 
 
 def _effect(task: WriteTask) -> Hashable:

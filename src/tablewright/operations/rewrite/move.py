@@ -25,10 +25,10 @@ from tablewright.format.naming import data_path
 from tablewright.format.roaring import encode_bitmap
 from tablewright.format.row_ids import RowIdSequence, encode_row_ids
 from tablewright.format.schema import Schema
-from tablewright.operations.leftovers import removed_on_failure
 from tablewright.operations.rewrite.hide import Hidden, hide_rows
 from tablewright.operations.rewrite.row_order import RowOrder, row_order
 from tablewright.reading.context import TaskContext
+from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.world import World
 
 __all__ = ["ROWS_PER_FILE_MAX", "Moved", "NewRows", "Origin", "as_offsets", "move_rows"]
@@ -100,7 +100,7 @@ def move_rows(
     """Write the rows, and hide the old ones. If it fails, no file stays."""
     options = WriteOptions(max_rows_per_file=ROWS_PER_FILE_MAX, data_storage_version=file_version)
     order = _order(context, rows, origins)
-    with removed_on_failure(world) as leftovers:
+    with removed_on_failure(world.store) as leftovers:
         sidecars: list[str] = []
         fragments = write_fragments(world, table, rows.batches(order), options, sidecars=sidecars)
         leftovers.add([*_data_paths(fragments), *sidecars])

@@ -22,7 +22,6 @@ from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.manifest import BasePath
 from tablewright.format.naming import data_path
 from tablewright.format.roaring import encode_bitmap
-from tablewright.operations.leftovers import removed_on_failure
 from tablewright.operations.merge_insert.match.pairs import Offsets, Pairs
 from tablewright.operations.merge_insert.source.fit import FittedSchema
 from tablewright.operations.merge_insert.source.kept import KeptSource
@@ -36,6 +35,7 @@ from tablewright.reading.fragment import FragmentScan, ReadPlan
 from tablewright.reading.projection import RowLayout, Selection
 from tablewright.reading.run import fragment_scans
 from tablewright.storage.base import Location
+from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.world import World
 
 __all__ = ["PatchResult", "PatchTask", "run_patch_task"]
@@ -90,7 +90,7 @@ def run_patch_task(task: PatchTask, world: World) -> PatchResult:
     written = table.project_ids(
         id for field in table.top_level if field.name in task.columns for id in table.descendants(field.id)
     )
-    with removed_on_failure(world) as leftovers:
+    with removed_on_failure(world.store) as leftovers:
         sidecars: list[str] = []
         file, _ = write_data_file(world, written, patcher.batches(scan), task.file_version, sidecars=sidecars)
         leftovers.add([data_path(file.path), *sidecars])

@@ -15,7 +15,6 @@ from tablewright.format.fragment import Fragment
 from tablewright.format.manifest import BasePath
 from tablewright.format.naming import data_path
 from tablewright.format.roaring import encode_bitmap
-from tablewright.operations.leftovers import removed_on_failure
 from tablewright.operations.merge_insert.decide import Actions
 from tablewright.operations.merge_insert.keys.key_table import Positions
 from tablewright.operations.merge_insert.match.pairs import Offsets, no_offsets
@@ -36,6 +35,7 @@ from tablewright.operations.rewrite.hide import Hidden, hide_rows
 from tablewright.operations.rewrite.move import ROWS_PER_FILE_MAX, Moved
 from tablewright.reading.context import TaskContext
 from tablewright.storage.base import Location
+from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.world import World
 
 __all__ = [
@@ -145,7 +145,7 @@ def _run_insert_task(task: InsertTask, world: World) -> InsertResult:
 
 def _run_hide_task(task: HideTask, world: World) -> HiddenResult:
     context = TaskContext(world, task.base_paths)
-    with removed_on_failure(world) as leftovers:
+    with removed_on_failure(world.store) as leftovers:
 
         def hide(part: tuple[Fragment, Offsets]) -> Hidden:
             fragment, offsets = part

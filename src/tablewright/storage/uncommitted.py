@@ -1,0 +1,61 @@
+"""Files that were written and are in no version yet: whoever knows that the work failed removes them.
+
+A task that fails removes its own files; the driver removes those of tasks that succeeded, after another one failed or
+after a conflict. The files of a worker that dies stay: cleanup finds them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from tablewright.errors import TablewrightError
+from tablewright.storage.base import Store
+
+__all__ = ["UncommittedFiles", "discard_files", "removed_on_failure"]
+
+
+def discard_files(store: Store, paths: Iterable[str]) -> None:
+    """Remove files that no version uses. One that can't be removed now is left to cleanup."""
+    for path in paths:
+        try:
+            store.delete(path)
+        except TablewrightError:
+            continue
+
+
+class UncommittedFiles:
+    """Paths of files as threads write them. After :meth:`remove`, files that are added later are removed at once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._paths: list[str] = []
+        self._given_up = False
+
+    def add(self, paths: Iterable[str]) -> None:
+        """Remember files below the table's root."""
+        with self._lock:
+            if not self._given_up:
+                self._paths.extend(paths)
+                return
+        discard_files(self._store, paths)
+
+    def remove(self) -> None:
+        """Give up: remove all files. What can't be removed is left to cleanup."""
+        with self._lock:
+            self._given_up = True
+            paths, self._paths = self._paths, []
+        discard_files(self._store, paths)
+
+
+@contextmanager
+def removed_on_failure(store: Store) -> Iterator[UncommittedFiles]:
+    """A list of files as they are written: if the block fails, they are removed."""
+    files = UncommittedFiles(store)
+    try:
+        yield files
+    except BaseException:
+        files.remove()
+        raise
