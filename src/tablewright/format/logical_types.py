@@ -25,7 +25,6 @@ from tablewright.errors import InvalidRequest, UnsupportedFeature
 
 __all__ = [
     "BFLOAT16",
-    "NESTED",
     "arrow_type_of",
     "default_encoding",
     "fixed_list_of_structs",
@@ -37,7 +36,7 @@ BFLOAT16 = "lance.bfloat16"
 JSON = "json"
 STRUCT, MAP = "struct", "map"
 LISTS = frozenset({"list", "list.struct", "large_list", "large_list.struct"})
-NESTED = LISTS | {STRUCT, MAP}
+
 
 ENCODING_NONE, ENCODING_PLAIN, ENCODING_VAR_BINARY, ENCODING_DICTIONARY = 0, 1, 2, 3
 

@@ -15,8 +15,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tablewright.format.row_versions import field_sizes, put_fields
-from tablewright.format.wire import Bools, Ints, Longs, Spans, as_buffer, scan
+from tablewright.format.wire import Bools, Ints, Longs, Spans, as_buffer, field_sizes, put_fields, scan
 
 __all__ = ["RowIdRanges", "encode_ranges", "row_id_ranges"]
 

@@ -181,20 +181,9 @@ class RowIdSequence:
         inside = (numbers >= firsts[run]) & (numbers <= lasts[run])
         return np.where(inside, begins[run] + (numbers - firsts[run]).astype(np.int64), -1)
 
-    def mask_of(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """One bool per row: whether its id is among ``ids``."""
-        mask = np.zeros(len(self), np.bool_)
-        positions = self.position_of(ids)
-        mask[positions[positions >= 0]] = True
-        return mask
-
     def contains(self, ids: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """One bool per given id: whether it is here."""
         return self.position_of(ids) >= 0
-
-    def overlaps(self, other: RowIdSequence) -> bool:
-        """Whether any id is in both."""
-        return _has_duplicates((*self.segments, *other.segments))
 
 
 def _numbers(values: npt.ArrayLike) -> Numbers:

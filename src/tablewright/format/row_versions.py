@@ -29,9 +29,9 @@ from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.proto import rows_pb2
 from tablewright.format.segment_codec import segment_from_proto
 from tablewright.format.segments import Numbers, Offsets
-from tablewright.format.wire import as_buffer, decode_message, scan
+from tablewright.format.wire import as_buffer, decode_message, field_sizes, put_fields, scan
 
-__all__ = ["VersionSequence", "check_versions", "decode_versions", "encode_versions", "field_sizes", "put_fields"]
+__all__ = ["VersionSequence", "check_versions", "decode_versions", "encode_versions"]
 
 Column = npt.NDArray[Any]  # of whole numbers, as narrow as they are small
 
@@ -222,24 +222,6 @@ def _short_runs(counts: Column, versions: Column) -> bytes:
         rows[:count, 7], rows[:count, 9] = counts[at : at + count], versions[at : at + count]
         out.write(memoryview(block)[: count * len(_SHORT_RUN)])
     return out.getvalue()
-
-
-def field_sizes(values: Numbers, *, optional: bool = False) -> Offsets:
-    """Bytes of each number as a field: one for the tag and one per seven bits; none for an optional zero."""
-    sizes = np.full(len(values), 2, np.int64)
-    for bits in range(7, 64, 7):
-        sizes += values >= np.uint64(1 << bits)
-    return np.where(values == 0, 0, sizes) if optional else sizes
-
-
-def put_fields(out: npt.NDArray[np.uint8], at: Offsets, tag: int, values: Numbers, sizes: Offsets) -> None:
-    """Write tag and varint of every number that has a size."""
-    out[at[sizes > 0]] = tag
-    for number in range(1, int(sizes.max(initial=0))):
-        here = sizes > number
-        group = ((values[here] >> np.uint64(7 * (number - 1))) & np.uint64(0x7F)).astype(np.uint8)
-        goes_on = (sizes[here] > number + 1).astype(np.uint8) << 7
-        out[at[here] + number] = group | goes_on
 
 
 # -------------------------------------------------------------------------------------------------------------- decode

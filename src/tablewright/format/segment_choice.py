@@ -35,7 +35,7 @@ from tablewright.format.segments import (
     runs_of,
 )
 
-__all__ = ["segment_of", "segments_of", "segments_of_runs"]
+__all__ = ["segments_of", "segments_of_runs"]
 
 Sizes = npt.NDArray[np.float64]
 Breaks = npt.NDArray[np.bool_]
@@ -47,20 +47,6 @@ _SEGMENT_COST = 32
 _TOP = np.uint64(2**64 - 1)
 _ONE = np.uint64(1)
 _RANGE, _HOLES, _BITMAP, _SORTED = range(4)
-
-
-def segment_of(values: Numbers) -> Segment:
-    """These numbers as one segment, in the shape that takes the fewest bytes.
-
-    >>> segment_of(np.array([100, 101, 103, 104], np.uint64))
-    RangeWithBitmap(start=100, end=105, bitmap=b'\\x1b')
-    """
-    firsts, lasts = runs_of(values)
-    if not len(firsts):
-        return Range(0, 0)
-    if np.any(firsts[1:] <= lasts[:-1]):
-        return Array(NumberArray.of(values))
-    return next(_shaped(firsts, lasts, np.zeros(len(firsts) - 1, np.bool_)))
 
 
 def segments_of(values: Numbers) -> tuple[Segment, ...]:

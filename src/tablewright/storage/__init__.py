@@ -8,7 +8,6 @@ from tablewright.storage.open import open_store
 from tablewright.storage.remote import RemoteStore
 from tablewright.storage.subtree import (
     SubtreeStore,
-    base_location,
     delete_empty_directories,
     delete_tree,
     related_store,
@@ -24,7 +23,6 @@ __all__ = [
     "RemoteStore",
     "Store",
     "SubtreeStore",
-    "base_location",
     "delete_empty_directories",
     "delete_tree",
     "join_uri",

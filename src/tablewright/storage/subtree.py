@@ -17,7 +17,6 @@ from tablewright.storage.open import open_store
 
 __all__ = [
     "SubtreeStore",
-    "base_location",
     "delete_empty_directories",
     "delete_tree",
     "local_file_names",
@@ -93,15 +92,6 @@ class SubtreeStore:
 
     def _down(self, info: ObjectInfo) -> ObjectInfo:
         return ObjectInfo(info.path.removeprefix(self.prefix + "/"), info.size, info.modified_ns)
-
-
-def base_location(location: Location, base_path: str) -> Location:
-    """Where a base path of a manifest lies: as stored, read with the table's storage options.
-
-    A relative path counts from the working directory of the process, which is how pylance reads it. Format:
-    ``docs/format/table.md#base-paths``.
-    """
-    return Location(parse_address(base_path).uri, location.storage_options)
 
 
 def related_store(store: Store, uri: str) -> Store:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tablewright.errors import CorruptTable
 from tablewright.format.many_ranges import ManyRanges, many_ranges
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids, encode_row_ids
-from tablewright.format.segment_choice import segment_of
+from tablewright.format.segment_choice import segments_of
 from tablewright.format.segments import Range, SortedArray
 
 MANY = 400
@@ -59,7 +59,7 @@ def test_an_id_that_comes_twice_is_found() -> None:
 def test_what_is_something_else() -> None:
     ranges = tuple(Range(10 * number, 10 * number + 3) for number in range(MANY))
     data = encode_row_ids(RowIdSequence(ranges))
-    array = segment_of(np.array([10**6, 10**7], np.uint64))
+    (array,) = segments_of(np.array([10**6, 10**7], np.uint64))
     assert isinstance(array, SortedArray)
     mixed = RowIdSequence((*ranges, array))
     assert many_ranges(encode_row_ids(mixed)) is None

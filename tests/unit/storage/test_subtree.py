@@ -3,9 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
-from tablewright.storage import Location, SubtreeStore, base_location, delete_tree, open_store, related_store
+from tablewright.storage import Location, SubtreeStore, delete_tree, open_store, related_store
 from tablewright.testing import FaultyStore, memory_world
 
 
@@ -40,12 +38,6 @@ def test_strangers_are_opened_with_the_same_options() -> None:
     other = related_store(root, "s3://elsewhere/b")
     assert other.location == Location("s3://elsewhere/b", {"skip_signature": "true"})
     assert related_store(open_store("/data/t"), "/data/table").location.uri == "/data/table"
-
-
-def test_base_locations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert base_location(Location("s3://b/t", {"region": "eu"}), "s3://b/u/") == Location("s3://b/u", {"region": "eu"})
-    assert base_location(Location("/t"), "relative").uri == f"{tmp_path}/relative"
 
 
 def test_delete_tree(tmp_path: Path) -> None:

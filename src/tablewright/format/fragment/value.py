@@ -121,10 +121,6 @@ class Fragment:
         """The ids of all fields that some file of this fragment supplies."""
         return frozenset(field_id for file in self.files for field_id in file.live_fields)
 
-    def with_id(self, fragment_id: int) -> Fragment:
-        """The same fragment under another id."""
-        return replace(self, id=fragment_id)
-
     def with_files(self, files: tuple[DataFile, ...]) -> Fragment:
         """The same rows in other files."""
         return replace(self, files=files)

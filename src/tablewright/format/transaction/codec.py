@@ -38,7 +38,7 @@ from tablewright.format.transaction.values import (
     UpdateConfig,
     UpdateMemWalState,
 )
-from tablewright.format.wire import decode_message, encode_message, unknown_of
+from tablewright.format.wire import decode_message, encode_length_delimited, encode_message, unknown_of
 
 __all__ = ["decode_transaction", "encode_transaction"]
 
@@ -112,7 +112,7 @@ def _to_message(transaction: Transaction) -> pb.Transaction:
     operation = transaction.operation
     match operation:
         case UnknownOperation():
-            message.MergeFromString(_length_delimited(operation.field_number, operation.raw))
+            message.MergeFromString(encode_length_delimited(operation.field_number, operation.raw))
         case UpdateMemWalState() | DataOverlay():
             setattr(message, _ARMS[type(operation)], operation.raw)
         case _:
@@ -131,18 +131,7 @@ def _unknown_operation(message: pb.Transaction, path: str) -> tuple[UnknownOpera
         raise CorruptTable(path, ("the transaction has no operation",))
     operation = UnknownOperation(field_number=strangers[0].field_number, raw=bytes(strangers[0].data))
     rest = pb.Transaction()
-    rest.MergeFromString(unknown_of(message).replace(_length_delimited(operation.field_number, operation.raw), b"", 1))
+    rest.MergeFromString(
+        unknown_of(message).replace(encode_length_delimited(operation.field_number, operation.raw), b"", 1)
+    )
     return operation, unknown_of(rest)
-
-
-def _length_delimited(number: int, payload: bytes) -> bytes:
-    return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(payload)) + payload
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -16,6 +16,7 @@ from tablewright.format.index import IndexFile, IndexMetadata
 from tablewright.format.manifest import BasePath, Manifest, WriterVersion
 from tablewright.format.row_ids import RowIdSequence, VersionSequence, encode_row_ids, encode_versions
 from tablewright.format.schema import Schema
+from tablewright.format.wire import encode_length_delimited, encode_varint
 
 __all__ = [
     "base_paths",
@@ -53,24 +54,16 @@ def texts(max_size: int = 12) -> st.SearchStrategy[str]:
     return st.one_of(st.sampled_from(some), st.text(st.characters(exclude_categories=["Cs"]), max_size=max_size))
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes((*out, value))
-
-
 def _wire_fields(seed: int) -> bytes:
     """A few fields with numbers that no message of ours has, of every wire type."""
     out = b""
     for step in range(seed % 4):
         tag, payload = _FIRST_UNKNOWN + seed % 50 + step, bytes(range(seed % 20))
         out += [
-            _varint(tag << 3) + _varint(seed**5),
-            _varint(tag << 3 | 1) + struct.pack("<Q", seed**9),
-            _varint(tag << 3 | 2) + _varint(len(payload)) + payload,
-            _varint(tag << 3 | 5) + struct.pack("<I", seed**3),
+            encode_varint(tag << 3) + encode_varint(seed**5),
+            encode_varint(tag << 3 | 1) + struct.pack("<Q", seed**9),
+            encode_length_delimited(tag, payload),
+            encode_varint(tag << 3 | 5) + struct.pack("<I", seed**3),
         ][(seed + step) % 4]
     return out
 
