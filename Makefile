@@ -29,7 +29,7 @@ test: $(STAMP) $(PYPAIMON_STAMP) ## all tests, Spark included
 soak: $(STAMP) $(PYPAIMON_STAMP) ## all tests at the promised numbers of examples and races, new examples in every run
 	@TABLEWRIGHT_HYPOTHESIS=$${TABLEWRIGHT_HYPOTHESIS:-search} TABLEWRIGHT_DEPTH=inf $(PYTEST)
 
-quick: $(STAMP) ## unit and property tests without a JVM and without the slow ones, in two or three minutes
+quick: $(STAMP) ## unit and property tests: no JVM, no pylance as a referee, no slow ones; in two or three minutes
 	@TABLEWRIGHT_HYPOTHESIS=brief $(PYTEST) -m "not spark and not slow" tests/unit tests/property src
 
 check: $(STAMP) ## ruff, mypy --strict, the arrows between the rooms, the one import of lance

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.s3 import s3_bucket, s3_endpoint, s3_options
+
+__all__ = ["s3_bucket", "s3_endpoint", "s3_options"]  # fixtures
 
 HERE = Path(__file__).parent
 

@@ -20,8 +20,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from pyspark import cloudpickle
 from tests.concurrency.leftovers import unreferenced
-from tests.property import change_strategies, row_model
-from tests.property.change_strategies import History, changes
+from tests.differential import change_strategies
+from tests.differential.change_strategies import History, changes
+from tests.property import row_model
 from tests.property.row_model import AddColumns, Append, Change, Delete, Expression, Update, ids_in, literal, plus
 
 import tablewright as tw

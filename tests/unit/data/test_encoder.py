@@ -1,4 +1,4 @@
-"""The codec behind our own face: files appear whole or not at all, and its complaints are ours."""
+"""The codec: files appear whole or not at all, and its errors become ours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import lance.file
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -52,12 +51,6 @@ def test_columns_are_chosen_by_the_names_inside(store: Store) -> None:
     assert batch.to_pylist() == [{"st": {"q": "0"}}, {"st": {"q": "1"}}]
     with pytest.raises(KeyError, match="nope"):
         DataFileReader(store, "data/x.lance", ["nope"])
-
-
-def test_the_real_codec_reads_our_file(tmp_path: Path) -> None:
-    _write(open_store(str(tmp_path)))
-    table = lance.file.LanceFileReader(str(tmp_path / "data/x.lance")).read_all().to_table()
-    assert table.equals(pa.Table.from_batches([BATCH]))
 
 
 def test_an_aborted_file_leaves_nothing(store: Store) -> None:

@@ -1,29 +1,23 @@
-"""Fragments read here and by pylance are the same rows, whatever happened to the schema."""
+"""Fragments: rows by range and offset, damaged files, sizes of batches."""
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import lance
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import tablewright as tw
 from tablewright.data.read import FragmentReader, read_fragment
 from tablewright.data.shape import ReadShape
 from tablewright.data.sizes import RowSizes
-from tablewright.errors import CorruptTable, UnsupportedFeature
+from tablewright.errors import CorruptTable
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
 from tablewright.world import World
-
-VERSIONS = ["2.0", "2.1", "2.2"]
-SYSTEM = ["_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"]
 
 
 def _snapshot(path: Path | str, version: int | None = None) -> Snapshot:
@@ -45,14 +39,6 @@ def _rows(snapshot: Snapshot, columns: list[str] | None = None, **options: Any) 
     return rows
 
 
-def _check(referee: lance.LanceDataset) -> None:
-    snapshot = _snapshot(referee.uri)
-    assert snapshot.schema.to_arrow().equals(referee.schema, check_metadata=True)
-    assert _rows(snapshot) == referee.to_table().to_pylist()
-    for name in referee.schema.names:
-        assert _rows(snapshot, [name]) == referee.to_table(columns=[name]).to_pylist()
-
-
 def _table(start: int = 0, rows: int = 10) -> pa.Table:
     numbers = range(start, start + rows)
     return pa.table(
@@ -67,134 +53,17 @@ def _table(start: int = 0, rows: int = 10) -> pa.Table:
     )
 
 
-def _swap(ds: lance.LanceDataset) -> None:
-    for path, name in (("a", "tmp"), ("b", "a"), ("tmp", "b")):
-        ds.alter_columns({"path": path, "name": name})
-
-
-def _swap_members(ds: lance.LanceDataset) -> None:
-    for path, name in (("st.p", "tmp"), ("st.q", "p"), ("st.tmp", "q")):
-        ds.alter_columns({"path": path, "name": name})
-
-
-CHANGES: dict[str, Callable[[Any], Any]] = {
-    "nothing": lambda ds: None,
-    "rename": lambda ds: ds.alter_columns({"path": "a", "name": "renamed"}),
-    "rename member": lambda ds: ds.alter_columns({"path": "st.in.z", "name": "zz"}),
-    "rename struct": lambda ds: ds.alter_columns({"path": "st", "name": "struct"}),
-    "swap": _swap,
-    "swap members": _swap_members,
-    "drop": lambda ds: ds.drop_columns(["b"]),
-    "drop member": lambda ds: ds.drop_columns(["st.p"]),
-    "drop inner": lambda ds: ds.drop_columns(["st.in.z", "st.q"]),
-    "add": lambda ds: ds.add_columns({"c": "a * 2", "d": "lower(s)"}),
-    "add null": lambda ds: ds.add_columns(pa.field("n", pa.struct([("k", pa.int64())]))),
-    "drop and add": lambda ds: (ds.drop_columns(["b"]), ds.add_columns({"b": "a + 100"})),
-    "cast": lambda ds: ds.alter_columns({"path": "b", "data_type": pa.int64()}),
-    "update": lambda ds: ds.update({"s": "'new'"}, where="a > 4"),
-    "delete": lambda ds: ds.delete("a % 3 = 1"),
-    "delete and add": lambda ds: (ds.delete("a % 3 = 1"), ds.add_columns({"c": "a * 2"}), ds.delete("a = 5")),
-    "append after add": lambda ds: (
-        ds.add_columns(pa.field("n", pa.int64())),
-        ds.insert(_table(10).append_column("n", pa.array(range(10)))),
-    ),
-    "merge": lambda ds: ds.merge(pa.table({"a": [1, 2, 3], "m": ["x", "y", None]}), "a"),
-    "compact": lambda ds: (ds.delete("a % 2 = 1"), ds.optimize.compact_files()),
-    "nullable": lambda ds: ds.alter_columns({"path": "s", "nullable": True}),
-}
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("change", CHANGES)
-def test_changed_schemas(tmp_path: Path, change: str, version: str) -> None:
-    referee = lance.write_dataset(_table(), tmp_path / "t", max_rows_per_file=4, data_storage_version=version)
-    CHANGES[change](referee)
-    _check(lance.dataset(tmp_path / "t"))
-
-
-def _types() -> dict[str, pa.Array]:
-    day = dt.date(2020, 1, 1)
-    return {
-        "null": pa.nulls(3),
-        "bool": pa.array([True, None, False]),
-        "int8": pa.array([1, None, 3], pa.int8()),
-        "uint64": pa.array([1, None, 2**64 - 1], pa.uint64()),
-        "half": pa.array(np.array([1, 2, 3], np.float16)),
-        "float": pa.array([1.5, None, float("inf")], pa.float32()),
-        "string": pa.array(["a", None, ""]),
-        "large_string": pa.array(["a", None, "c"], pa.large_string()),
-        "binary": pa.array([b"a", None, b""]),
-        "large_binary": pa.array([b"a", None, b"c"], pa.large_binary()),
-        "fixed_binary": pa.array([b"ab", None, b"cd"], pa.binary(2)),
-        "date32": pa.array([day, None, day]),
-        "date64": pa.array([day, None, day], pa.date64()),
-        "time32": pa.array([1, None, 2], pa.time32("ms")),
-        "time64": pa.array([1, None, 2], pa.time64("ns")),
-        "timestamp": pa.array([1, None, 2], pa.timestamp("us")),
-        "zoned": pa.array([1, None, 2], pa.timestamp("ns", "+08:00")),
-        "duration": pa.array([1, None, 2], pa.duration("us")),
-        "decimal": pa.array([decimal.Decimal("1.5"), None, decimal.Decimal("2.5")], pa.decimal128(10, 2)),
-        "decimal256": pa.array([decimal.Decimal("1.5"), None, decimal.Decimal("2.5")], pa.decimal256(50, 2)),
-        "dictionary": pa.array(["a", None, "a"]).dictionary_encode(),
-        "list": pa.array([[1, None], None, []], pa.list_(pa.int64())),
-        "large_list": pa.array([[1], None, [2]], pa.large_list(pa.int64())),
-        "list of lists": pa.array([[[1], []], None, [None]], pa.list_(pa.list_(pa.int8()))),
-        "list of structs": pa.array([[{"a": 1, "b": "x"}], None, []]),
-        "vector": pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int32(), 2)),
-        "uuid": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"a" * 16, None, b"c" * 16], pa.binary(16))),
-        "json": pa.ExtensionArray.from_storage(
-            pa.json_(pa.string()), pa.array(['{"b":[1,-2.5,"x"],"a":null}', None, "true"])
-        ),
-    }
-
-
-LATER_TYPES: dict[str, pa.Array] = {
-    "struct": pa.array([{"a": 1, "b": "x"}, None, {"a": None, "b": "y"}]),
-    "deep": pa.array([{"a": {"b": {"c": 1}}}, {"a": None}, {"a": {"b": None}}]),
-    "packed": pa.array([{"a": 1, "b": 2}, {"a": 3, "b": 4}, {"a": 5, "b": 6}]),
-}
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_types(tmp_path: Path, version: str) -> None:
-    arrays = _types()
-    schema = [pa.field(name, array.type) for name, array in arrays.items()]
-    if version != "2.0":
-        arrays |= LATER_TYPES
-        schema += [pa.field(name, array.type) for name, array in LATER_TYPES.items() if name != "packed"]
-        schema.append(pa.field("packed", LATER_TYPES["packed"].type, metadata={"packed": "true"}))
-    if version == "2.2":
-        arrays["map"] = pa.array([[("a", 1)], None, []], pa.map_(pa.string(), pa.int64()))
-        schema.append(pa.field("map", arrays["map"].type))
-    table = pa.Table.from_arrays(list(arrays.values()), schema=pa.schema(schema))
-    referee = lance.write_dataset(table, tmp_path / "t", data_storage_version=version)
-    _check(referee)
-    referee.delete("int8 = 3")
-    _check(referee)
-
-
 def test_packed_structs_by_member(tmp_path: Path) -> None:
     packed = pa.field("p", pa.struct([("a", pa.int64()), ("b", pa.float32())]), metadata={"packed": "true"})
     table = pa.table({"p": pa.array([{"a": i, "b": i / 2} for i in range(5)], packed.type)}, schema=pa.schema([packed]))
-    lance.write_dataset(table, tmp_path / "t")
+    tw.write_dataset(table, tmp_path / "t")
     snapshot = _snapshot(tmp_path / "t")
     assert _rows(snapshot, ["p.b"]) == [{"p": {"b": i / 2}} for i in range(5)]
 
 
-@pytest.mark.parametrize("stable", [False, True])
-def test_system_columns(tmp_path: Path, stable: bool) -> None:
-    referee = lance.write_dataset(_table(), tmp_path / "t", max_rows_per_file=4, enable_stable_row_ids=stable)
-    referee.delete("a in (1, 6)")
-    referee.update({"s": "'new'"}, where="a in (0, 9)")
-    referee.insert(_table(10, 3))
-    referee.optimize.compact_files(target_rows_per_fragment=5)
-    expected = referee.to_table(columns=["a", *SYSTEM]).to_pylist()
-    assert _rows(_snapshot(tmp_path / "t"), ["a"], system=SYSTEM) == expected
-
-
 @pytest.mark.parametrize("columns", [["a"], ["st.in.w"], ["st.q", "v"], ["l.item.y"]], ids=str)
 def test_ranges_and_offsets(tmp_path: Path, columns: list[str]) -> None:
-    lance.write_dataset(_table(), tmp_path / "t")
+    tw.write_dataset(_table(), tmp_path / "t")
     snapshot = _snapshot(tmp_path / "t")
     every = _rows(snapshot, columns)
     assert _rows(snapshot, columns, start=2, stop=7) == every[2:7]
@@ -206,7 +75,7 @@ def test_ranges_and_offsets(tmp_path: Path, columns: list[str]) -> None:
 @pytest.mark.parametrize("wide", [False, True])
 def test_deleted_rows_in_many_batches(tmp_path: Path, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tablewright.data.read._WIDE_ROW_BYTES", 0 if wide else 1 << 30)
-    referee = lance.write_dataset(pa.table({"a": range(1000), "s": [str(i) for i in range(1000)]}), tmp_path / "t")
+    referee = tw.write_dataset(pa.table({"a": range(1000), "s": [str(i) for i in range(1000)]}), tmp_path / "t")
     referee.delete("a < 150 or a % 7 = 0 or (a > 400 and a < 600)")
     snapshot = _snapshot(tmp_path / "t")
     live = [i for i in range(1000) if not (i < 150 or i % 7 == 0 or 400 < i < 600)]
@@ -220,17 +89,9 @@ def test_deleted_rows_in_many_batches(tmp_path: Path, wide: bool, monkeypatch: p
     assert [row["_rowid"] for row in shown] == [i if i in live else None for i in range(1000)]
 
 
-def test_shallow_clones(tmp_path: Path) -> None:
-    referee = lance.write_dataset(_table(), tmp_path / "t", max_rows_per_file=4)
-    referee.delete("a = 3")
-    clone = referee.shallow_clone(str(tmp_path / "clone"), referee.version)
-    clone.insert(_table(10))
-    _check(lance.dataset(tmp_path / "clone"))
-
-
 def test_a_struct_whose_wanted_member_is_in_no_file(tmp_path: Path) -> None:
     rows = pa.array([{"p": 1}, None, {"p": 3}])
-    lance.write_dataset(pa.table({"st": rows}), tmp_path / "t")
+    tw.write_dataset(pa.table({"st": rows}), tmp_path / "t")
     snapshot = _snapshot(tmp_path / "t")
     table = type(snapshot.schema).from_arrow(pa.schema([("st", pa.struct([("p", pa.int64()), ("new", pa.string())]))]))
     wanted = table.project_ids([0, 2])
@@ -242,7 +103,7 @@ def test_a_struct_whose_wanted_member_is_in_no_file(tmp_path: Path) -> None:
 
 
 def test_damaged_data_files(tmp_path: Path) -> None:
-    lance.write_dataset(_table(), tmp_path / "t")
+    tw.write_dataset(_table(), tmp_path / "t")
     snapshot = _snapshot(tmp_path / "t")
     (file,) = (tmp_path / "t" / "data").iterdir()
     whole = file.read_bytes()
@@ -262,8 +123,8 @@ def test_damaged_data_files(tmp_path: Path) -> None:
 
 
 def test_a_file_with_other_rows_than_the_manifest_says(tmp_path: Path) -> None:
-    lance.write_dataset(_table(), tmp_path / "t")
-    lance.write_dataset(_table(rows=3), tmp_path / "u")
+    tw.write_dataset(_table(), tmp_path / "t")
+    tw.write_dataset(_table(rows=3), tmp_path / "u")
     (ours,), (other,) = (tmp_path / "t" / "data").iterdir(), (tmp_path / "u" / "data").iterdir()
     snapshot = _snapshot(tmp_path / "t")
     ours.write_bytes(other.read_bytes())
@@ -272,7 +133,7 @@ def test_a_file_with_other_rows_than_the_manifest_says(tmp_path: Path) -> None:
 
 
 def test_readers_keep_their_files_open(tmp_path: Path) -> None:
-    lance.write_dataset(_table(), tmp_path / "t")
+    tw.write_dataset(_table(), tmp_path / "t")
     snapshot = _snapshot(tmp_path / "t")
     reader = FragmentReader(snapshot, snapshot.fragments[0], ReadShape(snapshot.schema, snapshot.schema))
     (tmp_path / "t" / "data").rename(tmp_path / "t" / "moved")
@@ -289,7 +150,7 @@ def test_sizes_follow_the_width_of_rows(tmp_path: Path) -> None:
             "text": ["x" * 100 + str(i) for i in range(2000)],
         }
     )
-    lance.write_dataset(table, tmp_path / "t")
+    tw.write_dataset(table, tmp_path / "t")
     snapshot = _snapshot(tmp_path / "t")
     fragment, schema = snapshot.fragments[0], snapshot.schema
 
@@ -305,16 +166,10 @@ def test_sizes_follow_the_width_of_rows(tmp_path: Path) -> None:
     assert RowSizes(schema, numbers, 1 << 18).rows_per_piece(fragment) == 1 << 18
 
 
-def test_legacy_files_are_not_called_damaged(tmp_path: Path) -> None:
-    lance.write_dataset(pa.table({"x": [1]}), tmp_path, data_storage_version="legacy")
-    with pytest.raises(UnsupportedFeature, match=r"data/.* is of the legacy version 0\.2"):
-        _rows(_snapshot(tmp_path))
-
-
 @pytest.mark.parametrize(("megabytes", "rows"), [(0.1, 64), (1, 21), (4, 5), (40, 4), (400, 4)])
 def test_few_very_wide_rows_are_read_at_a_time(megabytes: float, rows: int, tmp_path: Path) -> None:
     """64 rows of 40 MB would be more than an array of text or binary can hold."""
-    lance.write_dataset(pa.table({"b": pa.array([b"x"] * 10)}), tmp_path)
+    tw.write_dataset(pa.table({"b": pa.array([b"x"] * 10)}), tmp_path)
     snapshot = _snapshot(tmp_path)
     fragment, sizes = snapshot.fragments[0], RowSizes(snapshot.schema, snapshot.schema)
     file = replace(fragment.files[0], file_size_bytes=int(10 * megabytes * 2**20))

@@ -1,28 +1,23 @@
-"""Batches to fragments: limits, failures, and pylance opens what was written."""
+"""Batches to fragments: limits and failures."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import lance
 import pyarrow as pa
 import pytest
 
-from tablewright.data.read import read_fragment
 from tablewright.data.write import (
     WriteOptions,
-    describe_data_file,
     discard_fragments,
     write_data_file,
     write_fragments,
 )
 from tablewright.errors import InvalidRequest, SchemaMismatch, StorageError
-from tablewright.format.fragment import Fragment, fragment_to_json
+from tablewright.format.fragment import Fragment
 from tablewright.format.schema import Schema
-from tablewright.snapshot.snapshot import open_snapshot
 from tablewright.storage import open_store
 from tablewright.testing.faulty_store import FailBefore, FaultyStore, LoseReply, on_call
 from tablewright.testing.worlds import memory_world, seeded_world
@@ -40,36 +35,6 @@ def _rows(count: int, start: int = 0) -> pa.RecordBatch:
 
 def _write(world: World, batches: list[pa.RecordBatch], **options: Any) -> tuple[Fragment, ...]:
     return write_fragments(world, Schema.from_arrow(batches[0].schema), batches, WriteOptions(**options))
-
-
-def _pylance(path: Path, schema: pa.Schema, fragments: tuple[Fragment, ...]) -> lance.LanceDataset:
-    given = [lance.FragmentMetadata.from_json(json.dumps(fragment_to_json(fragment))) for fragment in fragments]
-    return lance.LanceDataset.commit(str(path), lance.LanceOperation.Overwrite(schema, given))
-
-
-@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_pylance_opens_what_we_wrote(tmp_path: Path, version: str) -> None:
-    table = pa.table(
-        {
-            "a": range(10),
-            "st": pa.array([{"p": i, "l": [{"x": i}]} for i in range(10)]),
-            "v": pa.array([[i, i] for i in range(10)], pa.list_(pa.float32(), 2)),
-            "d": pa.array(["x", "y"] * 5).dictionary_encode(),
-            "j": pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array([f'{{"i":{i}}}' for i in range(10)])),
-        }
-    )
-    fragments = _write(_world(tmp_path), table.to_batches(max_chunksize=3), data_storage_version=version)
-    dataset = _pylance(tmp_path, table.schema, fragments)
-    dataset.validate()
-    assert dataset.to_table().to_pylist() == table.to_pylist()
-    assert dataset.schema == table.schema
-    theirs = lance.write_dataset(table, tmp_path / "theirs", data_storage_version=version)
-    expected = theirs.get_fragments()[0].data_files()[0]
-    (file,) = fragments[0].files
-    assert (list(file.fields), list(file.column_indices)) == (expected.fields, expected.column_indices)
-    assert (file.file_major_version, file.file_minor_version) == tuple(map(int, version.split(".")))
-    assert file.file_size_bytes == (tmp_path / "data" / file.path).stat().st_size
-    assert len(file.path) == 24 + 26 + len(".lance")
 
 
 @pytest.mark.parametrize(
@@ -125,8 +90,6 @@ def test_nulls_where_none_may_be(tmp_path: Path) -> None:
     with pytest.raises(SchemaMismatch, match="'a' is declared as non-nullable but contains null values"):
         write_fragments(_world(tmp_path), Schema.from_arrow(schema), [_rows(1).select(["a"]), batch])
     assert not any(path.is_file() for path in tmp_path.rglob("*"))
-    with pytest.raises(OSError, match="declared as non-nullable but contains null values"):
-        lance.write_dataset(pa.Table.from_arrays(batch.columns, schema=schema), tmp_path)
 
 
 def _then_fail() -> Iterator[pa.RecordBatch]:
@@ -183,52 +146,7 @@ def test_discarded_fragments_are_gone() -> None:
     assert list(world.store.list("")) == []
 
 
-def test_one_file_for_more_columns(tmp_path: Path) -> None:
-    """A struct whose members lie in two files, as pylance and we read it."""
-    lance.write_dataset(pa.table({"st": pa.array([{"p": 1}, None, {"p": 3}])}), tmp_path)
-    world = _world(tmp_path)
-    snapshot = open_snapshot(world)
-    both = pa.schema([("st", pa.struct([("p", pa.int64()), ("new", pa.string())]))])
-    table = Schema.from_arrow(both)
-    added = pa.record_batch({"st": pa.array([{"new": "x"}, None, {"new": "z"}])})
-    file, rows = write_data_file(world, table.project_ids([0, 2]), [added], "2.2")
-    assert (file.fields, rows) == ((2,), 3)
-    fragment = snapshot.fragments[0].with_files((*snapshot.fragments[0].files, file))
-    expected = [{"st": {"p": 1, "new": "x"}}, {"st": None}, {"st": {"p": 3, "new": "z"}}]
-    assert [row for batch in read_fragment(snapshot, fragment, table, table) for row in batch.to_pylist()] == expected
-    (only_new,) = read_fragment(snapshot, fragment, table, table.project_ids([0, 2]))
-    assert only_new.to_pylist() == [{"st": {"new": "x"}}, {"st": None}, {"st": {"new": "z"}}]
-    given = lance.FragmentMetadata.from_json(json.dumps(fragment_to_json(fragment)))
-    merged = lance.LanceDataset.commit(str(tmp_path), lance.LanceOperation.Merge([given], both), read_version=1)
-    assert merged.to_table().to_pylist() == expected
-
-
 def test_one_file_of_no_rows() -> None:
     world = memory_world()
     file, rows = write_data_file(world, Schema.from_arrow(_rows(0).schema), [], "2.2")
     assert rows == 0 and world.store.head(f"data/{file.path}").size == file.file_size_bytes
-
-
-def test_a_file_that_lies_there_already(tmp_path: Path) -> None:
-    schema = pa.schema(
-        [("a", pa.int64()), ("st", pa.struct([("p", pa.int64()), ("q", pa.string())])), ("z", pa.int8())]
-    )
-    table = Schema.from_arrow(schema)
-    batch = pa.record_batch({"z": pa.array([1, 2], pa.int8()), "st": pa.array([{"p": 1, "q": "x"}, None])})
-    world = _world(tmp_path)
-    other, _ = write_data_file(world, Schema.from_arrow(batch.schema), [batch], "2.2")
-    fragment = describe_data_file(world, table, other.path, 7)
-    (file,) = fragment.files
-    assert (fragment.id, fragment.physical_rows) == (7, 2)
-    assert (file.fields, file.column_indices) == ((4, 2, 3), (0, 1, 2))
-    dataset = _pylance(tmp_path, schema, (fragment,))
-    assert dataset.to_table().to_pylist() == [
-        {"a": None, "st": {"p": 1, "q": "x"}, "z": 1},
-        {"a": None, "st": None, "z": 2},
-    ]
-    strange, _ = write_data_file(world, Schema.from_arrow(pa.schema([("nope", pa.int8())])), [], "2.2")
-    with pytest.raises(InvalidRequest, match="No field named nope"):
-        describe_data_file(world, table, strange.path)
-    wrong, _ = write_data_file(world, Schema.from_arrow(pa.schema([("a", pa.string())])), [], "2.2")
-    with pytest.raises(InvalidRequest, match="should have type int64"):
-        describe_data_file(world, table, wrong.path)

@@ -6,13 +6,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import lance
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tablewright as tw
 from tablewright.data.read import Rows, no_columns
 from tablewright.operations.scan import ScanOptions, count_rows, plan_scan, scan_batches, scan_table
 from tablewright.reading import fragment as scan_fragment
@@ -35,7 +35,7 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             "v": pa.FixedSizeListArray.from_arrays(numbers.repeat(64).astype(np.float32), 64),
         }
     )
-    dataset = lance.write_dataset(rows, path, max_rows_per_file=13_000)
+    dataset = tw.write_dataset(rows, path, max_rows_per_file=13_000)
     live = numbers
     if request.param == "deleted":
         dataset.delete("a % 11 = 4 or (a > 5000 and a < 9000)")
@@ -156,7 +156,7 @@ def test_counting_reads_the_columns_of_the_filter_only(table: tuple[Snapshot, li
 
 
 def test_readers_are_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lance.write_dataset(pa.table({"a": range(10_000)}), tmp_path / "t")
+    tw.write_dataset(pa.table({"a": range(10_000)}), tmp_path / "t")
     snapshot = open_snapshot(World(store=open_store(str(tmp_path / "t"))))
     monkeypatch.setattr("tablewright.data.sizes._BATCH_BYTES", 800)
     opened: list[Any] = []

@@ -3,11 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import lance
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import tablewright as tw
 from tablewright.errors import CorruptTable, StorageError
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DeletionFileType, Fragment
@@ -30,8 +30,8 @@ from tablewright.testing import CrashBefore, FailBefore, FaultyStore, SimulatedC
 @pytest.fixture
 def table(tmp_path: Path) -> Store:
     uri = str(tmp_path / "t")
-    lance.write_dataset(pa.table({"a": range(20_000)}), uri)
-    lance.dataset(uri).delete("a % 1000 = 7")
+    tw.write_dataset(pa.table({"a": range(20_000)}), uri)
+    tw.dataset(uri).delete("a % 1000 = 7")
     return open_store(uri)
 
 

@@ -2,12 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import lance
-import pyarrow as pa
 import pytest
 
 from tablewright.errors import TableNotFound, VersionNotFound
-from tablewright.format.naming import HINT_PATH, decode_hint, detached_path, encode_hint, manifest_path
+from tablewright.format.naming import HINT_PATH, detached_path, encode_hint, manifest_path
 from tablewright.snapshot import find_version, latest_version, list_versions, probe_latest
 from tablewright.snapshot.locate import uses_hint
 from tablewright.storage import Store, SubtreeStore, open_store
@@ -138,17 +136,3 @@ def test_hints_are_kept_where_listings_are_unordered(tmp_path: Path) -> None:
     assert uses_hint(open_store(tmp_path))
     assert not uses_hint(open_store("s3://b/t", {"skip_signature": "true"}))
     assert uses_hint(open_store("s3://b--use1-az4--x-s3/t", {"skip_signature": "true"}))
-
-
-@pytest.mark.parametrize("v2", [True, False])
-def test_pylance_tables(tmp_path: Path, v2: bool) -> None:
-    uri = str(tmp_path / "t")
-    for mode in ("create", "append", "append"):
-        ds = lance.write_dataset(pa.table({"a": [1]}), uri, mode=mode, enable_v2_manifest_paths=v2)
-    store = open_store(uri)
-    assert [(entry.version, entry.v2) for entry in list_versions(store)] == [(1, v2), (2, v2), (3, v2)]
-    assert decode_hint(store.get(HINT_PATH)) == 3
-    assert probe_latest(store, 1).version == ds.latest_version == 3
-    if not v2:
-        ds.migrate_manifest_paths_v2()
-        assert [(entry.version, entry.v2) for entry in list_versions(store)] == [(1, True), (2, True), (3, True)]

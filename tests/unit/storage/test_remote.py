@@ -3,9 +3,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from lance.file import LanceFileReader, LanceFileWriter
 
 from tablewright.errors import InvalidRequest, StorageError
 from tablewright.storage import ObjectNotFound, open_store
@@ -45,23 +43,6 @@ def test_bad_options(uri: str, options: dict[str, str], words: str) -> None:
 def test_keys_that_the_client_does_not_know_are_left_out() -> None:
     with pytest.warns(UserWarning, match="no_such_key"):
         open_store("s3://b/x", {"download_retry_count": "5", "no_such_key": "1", "skip_signature": "true"})
-
-
-@pytest.mark.parametrize("key", ["table.lance", "a b/per%20cent", "ü/t"])
-def test_the_codec_and_the_store_share_options_and_places(key: str, s3_bucket: str, s3_options: dict[str, str]) -> None:
-    store = open_store(f"s3://{s3_bucket}/{key}", s3_options)
-    codec = store.codec_location("data/0.lance")
-    assert codec is not None and dict(codec.storage_options) == s3_options
-    batch = pa.record_batch({"a": [1, 2, 3]})
-    with LanceFileWriter(codec.uri, batch.schema, storage_options=dict(codec.storage_options)) as writer:
-        writer.write_batch(batch)
-    assert [info.path for info in store.list("data")] == ["data/0.lance"]
-    data = store.get("data/0.lance")
-    store.put("data/1.lance", data)
-    other = store.codec_location("data/1.lance")
-    assert other is not None
-    reader = LanceFileReader(other.uri, storage_options=dict(other.storage_options))
-    assert reader.read_all().to_table().to_pydict() == {"a": [1, 2, 3]}
 
 
 def test_a_missing_bucket(s3_bucket: str, s3_options: dict[str, str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import lance
 import pyarrow as pa
 import pytest
 from tests.concurrency.leftovers import unreferenced
@@ -57,12 +56,12 @@ def _upsert(dataset: Any, mode: str) -> Any:
 
 
 def _check(uri: str, expected: dict[int, int]) -> None:
-    table = lance.dataset(uri).to_table()
+    dataset = tw.dataset(uri)
+    table = dataset.to_table()
     assert sorted(zip(table["k"].to_pylist(), table["x"].to_pylist(), strict=True)) == sorted(expected.items())
-    assert tw.dataset(uri).to_table().equals(table)
-    lance.dataset(uri).validate()
+    dataset.validate()
     paths = [str(path.relative_to(uri)) for path in Path(uri).rglob("*") if path.is_file()]
-    assert not unreferenced(tw.dataset(uri), paths)
+    assert not unreferenced(dataset, paths)
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["address", "stable"])

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from tests.property.change_strategies import changes
+from tests.differential.change_strategies import changes
 from tests.property.row_model import (
     COLUMNS,
     AddColumns,

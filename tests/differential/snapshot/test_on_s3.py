@@ -1,4 +1,4 @@
-"""The same in an object store: pylance and we on one table in S3 (a server on loopback)."""
+"""Versions, tags and branches in an object store: pylance and we on one table in S3 (a server on loopback)."""
 
 from __future__ import annotations
 

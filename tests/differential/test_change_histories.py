@@ -15,7 +15,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.depth import deep
-from tests.property.change_strategies import History, changes, columns_like
+from tests.differential.change_strategies import History, changes, columns_like
 
 import tablewright as tw
 
