@@ -23,7 +23,8 @@ from tablewright.format.fragment import (
 )
 from tablewright.format.fragment.facts import facts_of
 from tablewright.format.index import IndexMetadata, decode_index_section, encode_index_section
-from tablewright.format.manifest import Manifest, problems_of_manifest
+from tablewright.format.manifest import Manifest
+from tablewright.format.manifest_problems import problems_of_manifest
 from tablewright.format.naming import decode_hint, parse_manifest_name
 from tablewright.format.proto import table_pb2
 from tablewright.format.roaring import decode_bitmap, encode_bitmap

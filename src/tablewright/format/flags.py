@@ -10,12 +10,9 @@ Format: ``docs/format/table.md#feature-flags``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from tablewright.errors import UnsupportedFeature
-
-if TYPE_CHECKING:
-    from tablewright.format.manifest import Manifest
+from tablewright.format.manifest import Manifest
 
 __all__ = [
     "BASE_PATHS",

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from tablewright.errors import CorruptTable, InternalError, UnsupportedFeature
 from tablewright.format.flags import STABLE_ROW_IDS, check_readable, check_writable, derive_flags
 from tablewright.format.fragment import FragmentList
-from tablewright.format.manifest import BasePath, Manifest, WriterVersion, problems_of_lineage, problems_of_manifest
+from tablewright.format.manifest import BasePath, Manifest, WriterVersion
+from tablewright.format.manifest_problems import problems_of_lineage, problems_of_manifest
 from tablewright.format.proto import table_pb2 as pb
 from tablewright.format.schema import schema_from_proto, schema_to_proto
 from tablewright.format.wire import decode_message, encode_message, encode_varint, unknown_of

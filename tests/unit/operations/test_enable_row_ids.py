@@ -14,7 +14,8 @@ from tablewright.errors import CommitConflict, InvalidRequest
 from tablewright.format.envelope import decode_manifest_file, encode_manifest_file
 from tablewright.format.fragment import DataFile, Fragment, FragmentList
 from tablewright.format.index import IndexMetadata
-from tablewright.format.manifest import Manifest, problems_of_manifest
+from tablewright.format.manifest import Manifest
+from tablewright.format.manifest_problems import problems_of_manifest
 from tablewright.format.row_ids import decode_row_ids, decode_versions
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import Merge, decode_transaction, encode_transaction

@@ -13,7 +13,8 @@ from pyroaring import BitMap
 from tablewright.errors import InvalidRequest, UnsupportedFeature
 from tablewright.format.fragment import TOMBSTONE, DataFile, DeletionFile, DeletionFileType, Fragment
 from tablewright.format.index import IndexMetadata
-from tablewright.format.manifest import BasePath, Manifest, problems_of_manifest
+from tablewright.format.manifest import BasePath, Manifest
+from tablewright.format.manifest_problems import problems_of_manifest
 from tablewright.format.row_ids import decode_row_ids, decode_versions
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import (
