@@ -7,7 +7,7 @@ A refactoring changes no byte. Run this on both revisions and compare the two li
     python tools/replay.py run /tmp/replay > after.txt    # on the new one
     diff before.txt after.txt
 
-Ids and times come from a seed, and one processor runs one thread, so the order of the calls is the order of the ids.
+Ids and times come from a seed, and one thread does all work, so the order of the calls is the order of the ids.
 ``--spark`` adds histories that Spark's workers write. Their ids are random: there the lines describe fragments by
 rows, columns, sizes and the digests of their files instead.
 """
@@ -279,7 +279,8 @@ def main() -> None:
     given = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    prefetch._THREADS = 1
+    prefetch._HELPERS = 0
+    prefetch._ahead = lambda function, items, window: map(function, items)
     warnings.simplefilter("ignore")
     if given.action == "prepare":
         prepare(given.place)

@@ -516,7 +516,7 @@ def test_writing_a_marked_column(version: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["tablewright.operations.rewrite.move.hide_rows", "tablewright.data.encoder.DataFileWriter.close"]
+    "where", ["tablewright.operations.rewrite.hide.hide_rows", "tablewright.data.encoder.DataFileWriter.close"]
 )
 def test_a_failed_change_leaves_nothing(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = str(tmp_path / "t")

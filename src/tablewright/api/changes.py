@@ -25,8 +25,9 @@ from tablewright.engine.choose import Choice
 from tablewright.errors import CommitUnknown, InvalidRequest, WrongType
 from tablewright.expressions.filters import Filter
 from tablewright.format import transaction as values
-from tablewright.operations.delete import DeletePlan, DeleteResult, finish_delete, plan_delete, run_delete_task
+from tablewright.operations.delete import DeletePlan, finish_delete, plan_delete, run_delete_task
 from tablewright.operations.rewrite.costs import Decision
+from tablewright.operations.rewrite.hide import HiddenRows
 from tablewright.operations.update import (
     Found,
     UpdateOptions,
@@ -263,7 +264,7 @@ class PreparedDelete(PreparedChange[DeletePlan]):
         return plan_delete(snapshot, self._predicate, now_ns)
 
     def _run(self, plan: DeletePlan, snapshot: Snapshot, work: Work) -> tuple[values.Transaction, AffectedRows]:
-        results: list[DeleteResult] = []
+        results: list[HiddenRows] = []
         if plan.deletes_all:
             everything = live_rows(snapshot, plan.fragments)
         else:

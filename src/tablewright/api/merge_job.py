@@ -48,10 +48,11 @@ from tablewright.operations.merge_insert.match.stages import (
 )
 from tablewright.operations.merge_insert.match.strategy import Strategy, choose_strategy, scan_bytes
 from tablewright.operations.merge_insert.plan import MergePlan, plan_merge
-from tablewright.operations.merge_insert.reuse import Memory
+from tablewright.operations.merge_insert.reuse import Reuse
 from tablewright.operations.merge_insert.source.evolution import evolved
 from tablewright.operations.merge_insert.source.kept import KeptSource
-from tablewright.operations.merge_insert.write.tasks import WriteResult, WriteTask, run_write_task, write_tasks
+from tablewright.operations.merge_insert.write.tasks import MergeWriteTask, merge_write_tasks, run_merge_write
+from tablewright.operations.rewrite.finish import Rewritten
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.snapshot.standing import open_newest
 from tablewright.storage.uncommitted import UncommittedFiles, removed_on_failure
@@ -84,8 +85,8 @@ class Merged:
     actions: Actions
     leftovers: UncommittedFiles
     recheck: Recheck
-    tasks: Sequence[WriteTask]
-    results: Sequence[WriteResult]
+    tasks: Sequence[MergeWriteTask]
+    results: Sequence[Rewritten]
 
     @property
     def paths(self) -> list[str]:
@@ -113,14 +114,14 @@ class MergeJob:
         self._report = report
         self._now_ns = self._world.clock.now_ns()
         self._source = SourceInUse(incoming, self._world, report)
-        self._memory = Memory(self._world)
+        self._reuse = Reuse(self._world)
         self._dropped: Positions = np.zeros(0, np.int64)
 
     def __enter__(self) -> MergeJob:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._memory.close()
+        self._reuse.close()
         self._source.close()
 
     # ------------------------------------------------------------------------------------------------------- running
@@ -131,21 +132,21 @@ class MergeJob:
 
         def attempt(number: int) -> dict[str, int]:
             merged = self.attempt(base if number == 0 else open_newest(base))
-            self._memory.uses(merged.paths)  # from here on, until it is known to have failed
+            self._reuse.uses(merged.paths)  # from here on, until it is known to have failed
             try:
                 with self._report.stage("Commit"):
                     patient = _STRICT_ATTEMPTS <= number < retries.conflict_retries
                     past_others = patient and not self._is_serializable
                     committed = self._commit(merged, past_others=past_others)
             except CommitConflict:
-                self._memory.keep_writes(merged.tasks, merged.results)
-                self._memory.uses(())
+                self._reuse.keep_writes(merged.tasks, merged.results)
+                self._reuse.uses(())
                 raise
             except CommitUnknown:
                 raise  # it may be visible: its files have to stay
             except Exception:
                 merged.leftovers.remove()
-                self._memory.uses(())
+                self._reuse.uses(())
                 raise
             self._dataset._snapshot = committed.snapshot
             return merge_counts(merged, self._report.attempts) | {"version": committed.snapshot.version}
@@ -175,19 +176,19 @@ class MergeJob:
             after = commit_columns(merged.base, merged.added, merged.recheck, past_others=past_others)
         except CommitUnknown:  # the columns may be there; what the merge has written is in no version
             merged.leftovers.remove()
-            self._memory.uses(())
+            self._reuse.uses(())
             raise
         assert after.schema == merged.plan.table
         return after
 
     def attempt(self, base: Snapshot) -> Merged:
-        """Match, decide and write on a version. If it fails, nothing stays behind."""
+        """Match, decide and write on a version. If it fails, no file stays."""
         self._report.attempts += 1
         with removed_on_failure(self._world.store) as leftovers:
             work = Work(self._dataset, leftovers, self._report)
             snapshot, added = self.target(base)
             plan = self.plan(snapshot)
-            self._memory.begin(plan)
+            self._reuse.begin(plan)
             self._source.keep(plan)
             self._source.settle(plan, self._choose)
             strategy, matches = self._match(snapshot, plan, work)
@@ -222,7 +223,7 @@ class MergeJob:
     # ------------------------------------------------------------------------------------------------------- matching
     def _match(self, snapshot: Snapshot, plan: MergePlan, work: Work) -> tuple[Strategy, dict[int, FragmentMatches]]:
         source = self._source
-        remembered = self._memory.matches(plan)
+        remembered = self._reuse.matches(plan)
         strategy = choose_strategy(
             snapshot,
             plan,
@@ -247,7 +248,7 @@ class MergeJob:
             results = work.run("Matching", run_match_task, tasks, choice, fragments=fragments)
             found.extend(each for result in results for each in result.found)
         matches = united(found)
-        self._memory.keep_matches(plan, matches)
+        self._reuse.keep_matches(plan, matches)
         return strategy, matches
 
     def _shuffled(self, plan: MergePlan, strategy: Strategy, choice: Choice) -> dict[int, Pairs]:
@@ -274,14 +275,14 @@ class MergeJob:
     # -------------------------------------------------------------------------------------------------------- writing
     def _write(
         self, plan: MergePlan, actions: Actions, work: Work
-    ) -> tuple[Sequence[WriteTask], Sequence[WriteResult]]:
+    ) -> tuple[Sequence[MergeWriteTask], Sequence[Rewritten]]:
         source = self._source.rows
         inserted = source.nbytes * actions.num_inserted_rows // max(1, source.num_rows)
         choice = self._choose(2 * (actions.decision.bytes_written + inserted))
-        tasks = write_tasks(plan, actions, self._source.where(choice, plan), self._memory.insert_edges)
-        known = [self._memory.written(task) for task in tasks]
+        tasks = merge_write_tasks(plan, actions, self._source.where(choice, plan), self._reuse.insert_edges)
+        known = [self._reuse.written(task) for task in tasks]
         unknown = [task for task, old in zip(tasks, known, strict=True) if old is None]
-        new = work.run("Writing", run_write_task, unknown, choice, fragments=len(actions.touched))
+        new = work.run("Writing", run_merge_write, unknown, choice, fragments=len(actions.touched))
         self._report.fragments += len(actions.touched)
         fresh = iter(new)
         return tasks, [next(fresh) if old is None else old for old in known]

@@ -19,14 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import FrozenBitMap
 
-from tablewright.data.prefetch import spread
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.flags import check_writable
 from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.transaction import Delete, Transaction
-from tablewright.operations.rewrite.hide import Hidden, hide_rows, with_hidden_rows, write_deletions
+from tablewright.operations.rewrite.hide import HiddenRows, hide_each, with_hidden_rows, write_deletions
 from tablewright.reading.context import TaskContext
 from tablewright.reading.match import find_rows, plan_match, read_fields
 from tablewright.reading.scan_task import ScanTask
@@ -38,7 +37,6 @@ from tablewright.world import World
 
 __all__ = [
     "DeletePlan",
-    "DeleteResult",
     "DeleteTask",
     "finish_delete",
     "matching_offsets",
@@ -89,25 +87,6 @@ class DeleteTask:
         return self.scan.location
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteResult:
-    """What a task did: metadata only."""
-
-    hidden: tuple[Hidden, ...]
-    rows_read: int
-    bytes_read: int
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """All files that it wrote."""
-        return tuple(path for each in self.hidden for path in each.paths)
-
-    @property
-    def bytes_written(self) -> int:
-        """The size of the deletion files."""
-        return sum(each.bytes_written for each in self.hidden)
-
-
 def plan_delete(snapshot: Snapshot, predicate: Filter, now_ns: int | None = None) -> DeletePlan:
     """Decide a delete. A bad predicate fails here."""
     check_writable(snapshot.manifest.writer_flags, snapshot.location.uri)
@@ -121,25 +100,19 @@ def plan_delete(snapshot: Snapshot, predicate: Filter, now_ns: int | None = None
     )
 
 
-def run_delete_task(task: DeleteTask, world: World) -> DeleteResult:
+def run_delete_task(task: DeleteTask, world: World) -> HiddenRows:
     """Find and hide the rows of a task's fragments. If it fails, the files it wrote are removed."""
     context = TaskContext(world, task.scan.base_paths)
     matched = find_rows(task.scan, context)
-    with removed_on_failure(world.store) as leftovers:
-
-        def hide(fragment: Fragment) -> Hidden:
-            hidden = hide_rows(context, world, task.scan.version, fragment, matched.offsets[fragment.id])
-            leftovers.add(hidden.paths)
-            return hidden
-
-        touched = [fragment for fragment in task.scan.fragments if fragment.id in matched.offsets]
-        return DeleteResult(
-            hidden=tuple(spread(hide, touched)), rows_read=matched.rows_read, bytes_read=matched.bytes_read
-        )
+    found = matched.offsets
+    touched = [(fragment, found[fragment.id]) for fragment in task.scan.fragments if fragment.id in found]
+    with removed_on_failure(world.store) as files:
+        hidden = hide_each(context, world, task.scan.version, touched, files)
+    return HiddenRows(hidden=hidden, rows_read=matched.rows_read, bytes_read=matched.bytes_read)
 
 
 def finish_delete(
-    plan: DeletePlan, results: Sequence[DeleteResult], everything: Mapping[int, FrozenBitMap], uuid: uuid.UUID
+    plan: DeletePlan, results: Sequence[HiddenRows], everything: Mapping[int, FrozenBitMap], uuid: uuid.UUID
 ) -> tuple[Transaction, AffectedRows]:
     """The transaction and its rows. ``everything`` are all live rows, where the plan has no tasks to find them."""
     hidden = {each.fragment_id: each for result in results for each in result.hidden}

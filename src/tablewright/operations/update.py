@@ -4,9 +4,9 @@
    (:mod:`tablewright.reading.match`).
 2. *match*: the offsets of matching rows, as tasks. Without a condition there is nothing to look for.
 3. *decide* (pure): rows or columns, by the bytes that each would write of a fragment (:mod:`.rewrite.costs`).
-4. *write*: a task per fragment whose columns are rewritten (:mod:`.update_columns`), and one per group of fragments
-   whose rows move (:mod:`.update_rows`).
-5. *finish* (pure): one Update transaction. With both ways in it, it is one of columns that moves rows too.
+4. *write*: a task per fragment whose columns are rewritten, and one per group of fragments whose rows move
+   (:mod:`.update_tasks`).
+5. *finish* (pure): one Update transaction (:mod:`.rewrite.finish`).
 
 Format: ``docs/format/transactions.md#update``.
 """
@@ -24,21 +24,28 @@ from tablewright.format.blobs import as_rows
 from tablewright.format.flags import check_writable
 from tablewright.format.fragment import FragmentList
 from tablewright.format.schema import Schema
-from tablewright.format.transaction import Transaction, Update, UpdateMode
+from tablewright.format.transaction import Transaction
 from tablewright.operations.blob_checks import refuse_blob_expressions, refuse_blob_targets
 from tablewright.operations.rewrite.costs import (
     REWRITE_COLUMNS,
     REWRITE_ROWS,
     Decision,
+    FragmentChoice,
     check_write_mode,
     decide,
 )
 from tablewright.operations.rewrite.file_version import new_file_version
+from tablewright.operations.rewrite.finish import finish_rewrite
 from tablewright.operations.rewrite.groups import row_groups
-from tablewright.operations.rewrite.hide import Hidden, with_hidden_rows
 from tablewright.operations.rewrite.move import Moved
-from tablewright.operations.update_columns import ColumnsResult, ColumnsTask, run_columns_task
-from tablewright.operations.update_rows import RowsPart, RowsTask, run_rows_task
+from tablewright.operations.rewrite.patch import Patched
+from tablewright.operations.update_tasks import (
+    UpdateColumnsTask,
+    UpdatePart,
+    UpdateRowsTask,
+    run_update_columns,
+    run_update_rows,
+)
 from tablewright.operations.update_values import Assignments, compile_updates
 from tablewright.operations.write import WriteSettings
 from tablewright.reading.match import Matched, plan_match, read_fields
@@ -170,87 +177,72 @@ def decide_update(plan: UpdatePlan, found: Found) -> Decision:
     return decide(plan.table, fragments, found.counts, plan.assignments.columns, plan.write_mode)
 
 
-def update_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[ColumnsTask | RowsTask, ...]:
+def update_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[UpdateColumnsTask | UpdateRowsTask, ...]:
     """All that has to be written."""
     return (*columns_tasks(plan, found, decision), *rows_tasks(plan, found, decision))
 
 
-def run_update_task(task: ColumnsTask | RowsTask, world: World) -> ColumnsResult | Moved:
-    """Write the columns of a fragment, or the rows of several. If it fails, nothing stays behind."""
-    return run_columns_task(task, world) if isinstance(task, ColumnsTask) else run_rows_task(task, world)
+def run_update_task(task: UpdateColumnsTask | UpdateRowsTask, world: World) -> Patched | Moved:
+    """Write the columns of a fragment, or the rows of several. If it fails, no file stays."""
+    return run_update_columns(task, world) if isinstance(task, UpdateColumnsTask) else run_update_rows(task, world)
 
 
-def columns_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[ColumnsTask, ...]:
+def columns_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[UpdateColumnsTask, ...]:
     """A task per fragment whose columns are rewritten."""
-    whole = plan.match
-    first_rows = _first_rows(plan)
+    parts = _parts(plan, found, decision.of_mode(REWRITE_COLUMNS))
     return tuple(
-        ColumnsTask(
-            location=whole.location,
-            base_paths=whole.base_paths,
+        UpdateColumnsTask(
+            location=plan.match.location,
+            version=plan.match.version,
+            base_paths=plan.match.base_paths,
             table=as_rows(plan.table),
             assignments=plan.assignments,
             file_version=plan.file_version,
+            part=part,
+        )
+        for part in parts
+    )
+
+
+def rows_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[UpdateRowsTask, ...]:
+    """Tasks for the fragments whose rows move, each of some 64 MiB of rows and one file's worth at most."""
+    return tuple(
+        UpdateRowsTask(
+            location=plan.match.location,
+            version=plan.match.version,
+            base_paths=plan.match.base_paths,
+            table=as_rows(plan.table),
+            assignments=plan.assignments,
+            file_version=plan.file_version,
+            parts=_parts(plan, found, group),
+        )
+        for group in row_groups(decision.of_mode(REWRITE_ROWS))
+    )
+
+
+def _parts(plan: UpdatePlan, found: Found, choices: Sequence[FragmentChoice]) -> tuple[UpdatePart, ...]:
+    first_rows = dict(zip(plan.fragments.ids.tolist(), plan.match.first_rows, strict=True))
+    return tuple(
+        UpdatePart(
             fragment=plan.fragments.by_id(choice.fragment_id),
             first_row=first_rows[choice.fragment_id],
             offsets=None if found.offsets is None else found.offsets[choice.fragment_id],
         )
-        for choice in decision.of_mode(REWRITE_COLUMNS)
+        for choice in choices
     )
-
-
-def rows_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[RowsTask, ...]:
-    """Tasks for the fragments whose rows move, each of some 64 MiB of rows and one file's worth at most."""
-    whole = plan.match
-    first_rows = _first_rows(plan)
-    tasks = []
-    for group in row_groups(decision.of_mode(REWRITE_ROWS)):
-        parts = tuple(
-            RowsPart(
-                fragment=plan.fragments.by_id(choice.fragment_id),
-                first_row=first_rows[choice.fragment_id],
-                offsets=None if found.offsets is None else found.offsets[choice.fragment_id],
-            )
-            for choice in group
-        )
-        tasks.append(
-            RowsTask(
-                location=whole.location,
-                version=whole.version,
-                base_paths=whole.base_paths,
-                table=as_rows(plan.table),
-                assignments=plan.assignments,
-                file_version=plan.file_version,
-                parts=parts,
-            )
-        )
-    return tuple(tasks)
-
-
-def _first_rows(plan: UpdatePlan) -> dict[int, int]:
-    return dict(zip(plan.fragments.ids.tolist(), plan.match.first_rows, strict=True))
 
 
 # ---------------------------------------------------------------------------------------------------------- finish
 def finish_update(
-    plan: UpdatePlan, results: Sequence[ColumnsResult | Moved], uuid: uuid.UUID
+    plan: UpdatePlan, results: Sequence[Patched | Moved], uuid: uuid.UUID
 ) -> tuple[Transaction, AffectedRows]:
     """The transaction of what the tasks wrote, and the rows that it moves or changes."""
-    columns = [result for result in results if isinstance(result, ColumnsResult)]
-    rows = [result for result in results if isinstance(result, Moved)]
-    hidden = [each for result in rows for each in result.hidden]
-    patched = [plan.fragments.by_id(result.fragment_id).with_column_file(result.file) for result in columns]
-    updated = [*patched, *with_hidden_rows(plan.fragments, hidden)]
-    operation = Update(
-        removed_fragment_ids=tuple(sorted(each.fragment_id for each in hidden if each.deletion is None)),
-        updated_fragments=tuple(sorted(updated, key=lambda fragment: fragment.id)),
-        new_fragments=tuple(fragment for result in rows for fragment in result.fragments),
-        fields_modified=plan.changed_columns if columns else (),
-        fields_for_preserving_frag_bitmap=plan.changed_fields if rows or not columns else (),
-        update_mode=UpdateMode.REWRITE_COLUMNS if columns else UpdateMode.REWRITE_ROWS,
-        updated_fragment_offsets={result.fragment_id: result.offsets for result in columns},
+    return finish_rewrite(
+        results,
+        fragments=plan.fragments,
+        version=plan.match.version,
+        patched_ids=plan.changed_columns,
+        moved_ids=plan.changed_fields,
+        reads=plan.reads,
+        uuid=uuid,
     )
-    touched: list[ColumnsResult | Hidden] = [*columns, *hidden]
-    offsets = {each.fragment_id: FrozenBitMap.deserialize(each.offsets) for each in touched}
-    transaction = Transaction(read_version=plan.match.version, uuid=str(uuid), operation=operation)
-    return transaction, AffectedRows(offsets, plan.reads)

@@ -29,8 +29,7 @@ from tablewright.operations.update import (
     run_update_task,
     update_tasks,
 )
-from tablewright.operations.update_columns import run_columns_task
-from tablewright.operations.update_rows import run_rows_task
+from tablewright.operations.update_tasks import run_update_columns, run_update_rows
 from tablewright.reading.match import run_match_task
 from tablewright.testing.faulty_store import FailBefore, Fault, FaultyStore, LoseReply, on_call
 from tablewright.testing.worlds import seeded_world
@@ -158,10 +157,10 @@ class TestSteps:
         if mode == "rewrite_rows":
             (task,) = rows_tasks(plan, found, decision)
             with pytest.raises(StorageError):
-                run_rows_task(task, world)
+                run_update_rows(task, world)
         elif path == "data/*":
             with pytest.raises(StorageError):
-                run_columns_task(columns_tasks(plan, found, decision)[0], world)
+                run_update_columns(columns_tasks(plan, found, decision)[0], world)
         assert_soon(lambda: {found.path for found in store.list("")} == before)
 
 

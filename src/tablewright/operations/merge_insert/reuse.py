@@ -5,7 +5,7 @@
 - *Writes* depend on what went into them: the same rows of the same fragments, changed by the same rows of the source.
   A file with that in it need not be written twice. What becomes another row in the end goes with its own file.
 
-Files that nobody needs in the end are removed.
+Files that no version needs in the end are removed.
 """
 
 from __future__ import annotations
@@ -18,23 +18,29 @@ import numpy as np
 from tablewright.format.schema import Schema
 from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs
 from tablewright.operations.merge_insert.plan import MergePlan
-from tablewright.operations.merge_insert.write.columns import PatchTask
-from tablewright.operations.merge_insert.write.rows import MovedTask
-from tablewright.operations.merge_insert.write.tasks import HideTask, InsertTask, WriteResult, WriteTask
+from tablewright.operations.merge_insert.write.tasks import (
+    HideTask,
+    InsertTask,
+    MergeColumnsTask,
+    MergePart,
+    MergeRowsTask,
+    MergeWriteTask,
+)
+from tablewright.operations.rewrite.finish import Rewritten
 from tablewright.storage.base import exists
 from tablewright.storage.uncommitted import discard_files
 from tablewright.world import World
 
-__all__ = ["Memory"]
+__all__ = ["Reuse"]
 
 
-class Memory:
+class Reuse:
     """Matches and writes of one merge, over its attempts."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._matches: dict[bytes, FragmentMatches | None] = {}
-        self._results: dict[Hashable, WriteResult] = {}
+        self._results: dict[Hashable, Rewritten] = {}
         self._paths: set[str] = set()
         self._used: frozenset[str] = frozenset()
         self._table: Schema | None = None
@@ -60,14 +66,14 @@ class Memory:
         self._matches = {raw: matches.get(id) for id, raw in zip(ids, plan.fragments.raw, strict=True)}
 
     # --------------------------------------------------------------------------------------------------------- writes
-    def written(self, task: WriteTask) -> WriteResult | None:
+    def written(self, task: MergeWriteTask) -> Rewritten | None:
         """The result of a task that had the same effect, if there was one, and its files are still there."""
         result = self._results.get(_effect(task)) if self._results else None
         if result is None or not all(exists(self._world.store, path) for path in result.paths):
             return None
         return result
 
-    def keep_writes(self, tasks: Sequence[WriteTask], results: Sequence[WriteResult]) -> None:
+    def keep_writes(self, tasks: Sequence[MergeWriteTask], results: Sequence[Rewritten]) -> None:
         """Remember what an attempt has written in vain."""
         self._results |= {_effect(task): result for task, result in zip(tasks, results, strict=True)}
         self._paths |= {path for result in results for path in result.paths}
@@ -82,18 +88,21 @@ class Memory:
         discard_files(self._world.store, self._paths - self._used)
 
 
-def _effect(task: WriteTask) -> Hashable:
+def _effect(task: MergeWriteTask) -> Hashable:
     """What the result of a task depends on, as far as it differs between attempts."""
     match task:
-        case MovedTask():
-            parts = tuple((part.fragment, _digest(part.pairs, part.deleted)) for part in task.parts)
-            return "moved", task.file_version, parts
-        case PatchTask():
-            return "patched", task.file_version, task.fragment, _digest(task.pairs, task.deleted)
+        case MergeRowsTask():
+            return "moved", task.file_version, tuple(map(_effect_of_part, task.parts))
+        case MergeColumnsTask():
+            return "patched", task.file_version, _effect_of_part(task.part)
         case InsertTask():
             return "inserted", task.file_version, _digest(Pairs(), task.positions)
         case HideTask():
             return "hidden", tuple((fragment, _digest(Pairs(), offsets)) for fragment, offsets in task.parts)
+
+
+def _effect_of_part(part: MergePart) -> Hashable:
+    return part.fragment, _digest(part.pairs, part.deleted)
 
 
 def _digest(pairs: Pairs, others: np.ndarray) -> bytes:

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from pyroaring import FrozenBitMap
 
 from tablewright.data.context import ReadContext
+from tablewright.data.prefetch import spread
 from tablewright.format.deletion_vector import DeletionVector, choose_type
 from tablewright.format.fragment import DeletionFile, Fragment, FragmentList
 from tablewright.format.naming import deletion_path
 from tablewright.snapshot.files import write_deletion_vector
+from tablewright.storage.uncommitted import UncommittedFiles
 from tablewright.world import World
 
-__all__ = ["Hidden", "hide_rows", "with_hidden_rows", "write_deletions"]
+__all__ = ["Hidden", "HiddenRows", "hide_each", "hide_rows", "with_hidden_rows", "write_deletions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,38 @@ class Hidden:
     def paths(self) -> tuple[str, ...]:
         """The file that was written."""
         return () if self.deletion is None else (deletion_path(self.fragment_id, self.deletion),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenRows:
+    """What a task hid that writes deletion files and nothing else, and what it read to find the rows."""
+
+    hidden: tuple[Hidden, ...]
+    rows_read: int = 0
+    bytes_read: int = 0
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The deletion files."""
+        return tuple(path for each in self.hidden for path in each.paths)
+
+    @property
+    def bytes_written(self) -> int:
+        """Their size."""
+        return sum(each.bytes_written for each in self.hidden)
+
+
+def hide_each(
+    context: ReadContext, world: World, version: int, parts: Iterable[tuple[Fragment, bytes]], files: UncommittedFiles
+) -> tuple[Hidden, ...]:
+    """Hide rows (serialised bitmaps) of several fragments. ``files`` gets their names as they are written."""
+
+    def hide(part: tuple[Fragment, bytes]) -> Hidden:
+        hidden = hide_rows(context, world, version, *part)
+        files.add(hidden.paths)
+        return hidden
+
+    return tuple(spread(hide, parts))
 
 
 def hide_rows(context: ReadContext, world: World, version: int, fragment: Fragment, offsets: bytes) -> Hidden:

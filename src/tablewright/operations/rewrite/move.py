@@ -1,65 +1,58 @@
 """Rows that move: written again to new fragments, and hidden by deletion files where they were.
 
-On tables with stable row ids the rows are written in the order of these (:mod:`.row_order`), and the new fragments
-bring them along.
+A task takes several fragments, so that a small change makes one new file and not one per fragment. What new values need
+of the old rows is read, of these rows and of no others. On tables with stable row ids the rows are written in the order
+of these (:mod:`.row_order`), and the new fragments bring them along.
 
 Format: ``docs/format/transactions.md#rows-that-move``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-from pyroaring import FrozenBitMap
 
-from tablewright.data.prefetch import spread
+from tablewright.data.prefetch import prefetch
+from tablewright.data.read import Rows, no_columns
 from tablewright.data.write import WriteOptions, write_fragments
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import Fragment
 from tablewright.format.naming import data_path
 from tablewright.format.roaring import encode_bitmap
 from tablewright.format.row_ids import RowIdSequence, encode_row_ids
 from tablewright.format.schema import Schema
-from tablewright.operations.rewrite.hide import Hidden, hide_rows
-from tablewright.operations.rewrite.row_order import RowOrder, row_order
+from tablewright.operations.rewrite.fragment_change import FragmentChange, Offsets
+from tablewright.operations.rewrite.hide import Hidden, hide_each
+from tablewright.operations.rewrite.row_order import RowOrder, row_order, windows
 from tablewright.reading.context import TaskContext
+from tablewright.reading.fragment import FragmentScan, ReadPlan
+from tablewright.reading.projection import Selection
+from tablewright.reading.run import fragment_scans
 from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.world import World
 
-__all__ = ["ROWS_PER_FILE_MAX", "Moved", "NewRows", "Origin", "as_offsets", "move_rows"]
+__all__ = ["ROWS_PER_FILE_MAX", "Moved", "NewRows", "move_rows"]
 
 ROWS_PER_FILE_MAX = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """A fragment whose rows ``moved`` are written again; along with them, those in ``hidden`` are hidden."""
-
-    fragment: Fragment
-    moved: FrozenBitMap
-    hidden: FrozenBitMap
-
-
 class NewRows(Protocol):
-    """The rows as they are written, and what was read for them."""
+    """What rows become that move. Threads ask for several batches at a time."""
 
     @property
-    def are_read(self) -> bool:
-        """Whether something of each row is read from where it was."""
+    def selection(self) -> Selection | None:
+        """What is read of each row where it was; ``None``: nothing."""
 
     @property
-    def rows_read(self) -> int: ...
+    def rows_at_a_time(self) -> int | None:
+        """How many rows a batch has at most; ``None``: as many as are read at a time."""
 
-    @property
-    def bytes_read(self) -> int: ...
-
-    def batches(self, order: RowOrder) -> Iterator[pa.RecordBatch]:
-        """All rows, once, in this order."""
+    def batch(self, numbers: Offsets, old: pa.RecordBatch | None) -> pa.RecordBatch:
+        """Some rows with all columns of the table. ``numbers`` count all that move in the order of their addresses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,29 +85,25 @@ def move_rows(
     world: World,
     table: Schema,
     rows: NewRows,
-    origins: Sequence[Origin],
+    changes: Sequence[FragmentChange],
     *,
     version: int,
     file_version: str,
 ) -> Moved:
-    """Write the rows, and hide the old ones. If it fails, no file stays."""
+    """Write the changed rows, and hide the old ones. If it fails, no file stays."""
     options = WriteOptions(max_rows_per_file=ROWS_PER_FILE_MAX, data_storage_version=file_version)
-    order = _order(context, rows, origins)
-    with removed_on_failure(world.store) as leftovers:
+    order = _order(context, changes, are_read=rows.selection is not None)
+    stream = _Stream(context, table, rows, changes)
+    with removed_on_failure(world.store) as files:
         sidecars: list[str] = []
-        fragments = write_fragments(world, table, rows.batches(order), options, sidecars=sidecars)
-        leftovers.add([*_data_paths(fragments), *sidecars])
-
-        def hide(origin: Origin) -> Hidden:
-            hidden = hide_rows(context, world, version, origin.fragment, encode_bitmap(origin.moved | origin.hidden))
-            leftovers.add(hidden.paths)
-            return hidden
-
+        fragments = write_fragments(world, table, stream.batches(order), options, sidecars=sidecars)
+        files.add([*_data_paths(fragments), *sidecars])
+        gone = ((change.fragment, encode_bitmap(change.changed | change.deleted)) for change in changes)
         return Moved(
-            hidden=tuple(spread(hide, origins)),
+            hidden=hide_each(context, world, version, gone, files),
             fragments=_with_row_ids(fragments, order.ids),
-            rows_read=rows.rows_read,
-            bytes_read=rows.bytes_read,
+            rows_read=stream.rows_read,
+            bytes_read=stream.bytes_read,
             sidecars=tuple(sidecars),
         )
 
@@ -123,16 +112,11 @@ def _data_paths(fragments: Sequence[Fragment]) -> list[str]:
     return [data_path(file.path) for fragment in fragments for file in fragment.files]
 
 
-def as_offsets(rows: FrozenBitMap) -> npt.NDArray[np.int64]:
-    """A set of offsets as an array, ascending."""
-    return DeletionVector(rows).to_numpy().astype(np.int64)
-
-
-def _order(context: TaskContext, rows: NewRows, origins: Sequence[Origin]) -> RowOrder:
-    sequences = [(origin, ids) for origin in origins if (ids := context.row_ids(origin.fragment)) is not None]
+def _order(context: TaskContext, changes: Sequence[FragmentChange], *, are_read: bool) -> RowOrder:
+    sequences = [(change, ids) for change in changes if (ids := context.row_ids(change.fragment)) is not None]
     if not sequences:
         return RowOrder()
-    return row_order([ids.select(as_offsets(origin.moved)) for origin, ids in sequences], are_read=rows.are_read)
+    return row_order([ids.select(change.offsets) for change, ids in sequences], are_read=are_read)
 
 
 def _with_row_ids(fragments: Sequence[Fragment], ids: RowIdSequence | None) -> tuple[Fragment, ...]:
@@ -145,3 +129,71 @@ def _with_row_ids(fragments: Sequence[Fragment], ids: RowIdSequence | None) -> t
         carrying.append(replace(fragment, row_ids=encode_row_ids(ids.slice(begin, end))))
         begin = end
     return tuple(carrying)
+
+
+# ------------------------------------------------------------------------------------------------------------- stream
+_Read = Callable[[], pa.RecordBatch]
+
+
+class _Stream:
+    """The rows as they are written, made ahead of the writer; and how much was read for them."""
+
+    def __init__(self, context: TaskContext, table: Schema, rows: NewRows, changes: Sequence[FragmentChange]) -> None:
+        self._context, self._table, self._new, self._changes = context, table, rows, changes
+        self._offsets = [change.offsets for change in changes]
+        self.rows_read = self.bytes_read = 0
+
+    def batches(self, order: RowOrder) -> Iterator[pa.RecordBatch]:
+        """All rows, once, in this order."""
+        selection = self._new.selection
+        if selection is None:
+            parts = self._not_read(order)
+        elif order.places is None:
+            parts = self._by_address(selection)
+        else:
+            parts = self._by_id(selection, order.places)
+        for read, size, batch in prefetch(self._made, parts):
+            self.rows_read += read
+            self.bytes_read += size
+            yield batch
+
+    def _made(self, part: tuple[Offsets, _Read | None]) -> tuple[int, int, pa.RecordBatch]:
+        """Rows and bytes that were read, and the new rows."""
+        numbers, read = part
+        if read is None:
+            return 0, 0, self._new.batch(numbers, None)
+        old = read()
+        return len(numbers), old.nbytes, self._new.batch(numbers, old)
+
+    def _not_read(self, order: RowOrder) -> Iterator[tuple[Offsets, _Read | None]]:
+        numbers = np.arange(sum(map(len, self._offsets))) if order.places is None else order.places
+        step = self._new.rows_at_a_time or max(1, len(numbers))
+        for begin in range(0, len(numbers), step):
+            yield numbers[begin : begin + step], None
+
+    def _by_address(self, selection: Selection) -> Iterator[tuple[Offsets, _Read | None]]:
+        """Runs of rows of one fragment, each small enough."""
+        done = 0
+        for scan, offsets in zip(self._scans(selection), self._offsets, strict=True):
+            for rows in scan.windows(Rows(no_columns(len(offsets)), chosen=offsets)):
+                step = self._new.rows_at_a_time or len(rows)
+                for begin in range(0, len(rows), step):
+                    cut = rows.slice(begin, min(len(rows), begin + step))
+                    yield np.arange(done, done + len(cut)), partial(_completed, scan, cut)
+                    done += len(cut)
+
+    def _by_id(self, selection: Selection, places: Offsets) -> Iterator[tuple[Offsets, _Read | None]]:
+        """Windows of consecutive ids, over all fragments."""
+        scans = list(self._scans(selection))
+        for window in windows(scans, self._offsets, places, self._new.rows_at_a_time):
+            yield window.places, window.read
+
+    def _scans(self, selection: Selection) -> Iterator[FragmentScan]:
+        reads = ReadPlan.of_known_rows(self._table, selection)
+        fragments = [change.fragment for change in self._changes]
+        return fragment_scans(self._context, reads, fragments, [change.first_row for change in self._changes])
+
+
+def _completed(scan: FragmentScan, rows: Rows) -> pa.RecordBatch:
+    (batch,) = scan.complete(rows)
+    return batch

@@ -11,9 +11,7 @@ from tests.concurrency.leftovers import unreferenced
 
 import tablewright as tw
 from tablewright.api import merge_job
-from tablewright.operations.merge_insert.write.columns import PatchTask
-from tablewright.operations.merge_insert.write.rows import MovedTask
-from tablewright.operations.merge_insert.write.tasks import InsertTask
+from tablewright.operations.merge_insert.write.tasks import InsertTask, MergeColumnsTask, MergeRowsTask
 
 
 class _Watched:
@@ -22,7 +20,7 @@ class _Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.matched: list[int] = []
         self.written: list[Any] = []
-        match, write = merge_job.run_match_task, merge_job.run_write_task
+        match, write = merge_job.run_match_task, merge_job.run_merge_write
 
         def matching(task: Any, world: Any) -> Any:
             self.matched += [fragment.id for fragment in task.scan.fragments]
@@ -33,11 +31,11 @@ class _Watched:
             return write(task, world)
 
         monkeypatch.setattr(merge_job, "run_match_task", matching)
-        monkeypatch.setattr(merge_job, "run_write_task", writing)
+        monkeypatch.setattr(merge_job, "run_merge_write", writing)
 
     def patched(self) -> list[int]:
         """The fragments whose columns were written, in order."""
-        return [task.fragment.id for task in self.written if isinstance(task, PatchTask)]
+        return [task.part.fragment.id for task in self.written if isinstance(task, MergeColumnsTask)]
 
 
 def _table(folder: Path, stable: bool = False) -> str:
@@ -100,7 +98,7 @@ def test_moved_rows_serve_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     watched = _Watched(monkeypatch)
     result = _upsert(mine, "rewrite_rows").execute(_rows([1, 11, 100], 1))
     assert (result["num_updated_rows"], result["num_inserted_rows"], result["num_attempts"]) == (3, 0, 2)
-    moved = [[part.fragment.id for part in task.parts] for task in watched.written if isinstance(task, MovedTask)]
+    moved = [[part.fragment.id for part in task.parts] for task in watched.written if isinstance(task, MergeRowsTask)]
     assert moved == [[0], [1], [4]]
     _check(uri, dict.fromkeys(range(40), 0) | {1: 1, 11: 1, 100: 1})
 
@@ -139,14 +137,14 @@ def test_what_was_written_in_vain_is_removed(tmp_path: Path, monkeypatch: pytest
         with pytest.raises(OSError, match="Retryable commit conflict"):
             merge.conflict_retries(0).execute(_rows([1, 11, 100], 1))
     else:
-        write = merge_job.run_write_task
+        write = merge_job.run_merge_write
 
         def broken(task: Any, world: Any) -> Any:
-            if isinstance(task, PatchTask) and task.fragment.id == 4:
+            if isinstance(task, MergeColumnsTask) and task.part.fragment.id == 4:
                 raise MemoryError("no more")
             return write(task, world)
 
-        monkeypatch.setattr(merge_job, "run_write_task", broken)
+        monkeypatch.setattr(merge_job, "run_merge_write", broken)
         with pytest.raises(MemoryError):
             merge.execute(_rows([1, 11, 100], 1))
     _check(uri, dict.fromkeys(range(40), 0) | {100: 7})

@@ -8,45 +8,43 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from pyroaring import FrozenBitMap
 
-from tablewright.data.prefetch import prefetch, spread
+from tablewright.data.prefetch import prefetch
 from tablewright.data.write import WriteOptions, write_fragments
+from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import Fragment
 from tablewright.format.manifest import BasePath
-from tablewright.format.naming import data_path
 from tablewright.format.roaring import encode_bitmap
 from tablewright.operations.merge_insert.decide import Actions
 from tablewright.operations.merge_insert.keys.key_table import Positions
-from tablewright.operations.merge_insert.match.pairs import Offsets, no_offsets
+from tablewright.operations.merge_insert.match.pairs import Offsets, Pairs, no_offsets
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.fit import FittedSchema
 from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.merge_insert.source.shared import SharedSource, opened
-from tablewright.operations.merge_insert.write.columns import PatchResult, PatchTask, run_patch_task
-from tablewright.operations.merge_insert.write.rows import (
-    MovedPart,
-    MovedTask,
-    bitmap_of,
-    run_moved_task,
-)
-from tablewright.operations.rewrite.costs import REWRITE_COLUMNS, REWRITE_ROWS
+from tablewright.operations.merge_insert.write.values import SourceColumns, SourceRows
+from tablewright.operations.rewrite.costs import REWRITE_COLUMNS, REWRITE_ROWS, FragmentChoice
+from tablewright.operations.rewrite.finish import Inserted, Rewritten
+from tablewright.operations.rewrite.fragment_change import FragmentChange
 from tablewright.operations.rewrite.groups import row_groups
-from tablewright.operations.rewrite.hide import Hidden, hide_rows
-from tablewright.operations.rewrite.move import ROWS_PER_FILE_MAX, Moved
+from tablewright.operations.rewrite.hide import HiddenRows, hide_each
+from tablewright.operations.rewrite.move import ROWS_PER_FILE_MAX, Moved, move_rows
+from tablewright.operations.rewrite.patch import Patched, patch_columns
 from tablewright.reading.context import TaskContext
 from tablewright.storage.base import Location
 from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.world import World
 
 __all__ = [
-    "HiddenResult",
     "HideTask",
-    "InsertResult",
     "InsertTask",
-    "WriteResult",
-    "WriteTask",
-    "run_write_task",
-    "write_tasks",
+    "MergeColumnsTask",
+    "MergePart",
+    "MergeRowsTask",
+    "MergeWriteTask",
+    "merge_write_tasks",
+    "run_merge_write",
 ]
 
 _INSERT_BYTES = 256 * 1024 * 1024
@@ -54,8 +52,51 @@ _HIDDEN_PER_TASK = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MergePart:
+    """Rows of one fragment that get the values of source rows; ``deleted`` ones go without."""
+
+    fragment: Fragment
+    first_row: int
+    pairs: Pairs
+    deleted: Offsets
+
+    @property
+    def change(self) -> FragmentChange:
+        """The same as sets of rows."""
+        changed, deleted = _set_of(self.pairs.offsets), _set_of(self.deleted)
+        return FragmentChange(fragment=self.fragment, first_row=self.first_row, changed=changed, deleted=deleted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeRowsTask:
+    """Rows that move, as a message: parts in the order of their fragments' ids."""
+
+    location: Location
+    version: int
+    base_paths: tuple[BasePath, ...]
+    fitted: FittedSchema
+    source: KeptSource | SharedSource
+    file_version: str
+    parts: tuple[MergePart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeColumnsTask:
+    """One fragment whose columns change, as a message."""
+
+    location: Location
+    version: int
+    base_paths: tuple[BasePath, ...]
+    fitted: FittedSchema
+    columns: tuple[str, ...]
+    source: KeptSource | SharedSource
+    file_version: str
+    part: MergePart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InsertTask:
-    """Source rows that become new rows, as a letter."""
+    """Source rows that become new rows, as a message."""
 
     location: Location
     fitted: FittedSchema
@@ -65,27 +106,8 @@ class InsertTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InsertResult:
-    """The fragments of new rows."""
-
-    fragments: tuple[Fragment, ...]
-    rows_read: int = 0
-    bytes_read: int = 0
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files that were written."""
-        return tuple(data_path(file.path) for fragment in self.fragments for file in fragment.files)
-
-    @property
-    def bytes_written(self) -> int:
-        """Their size."""
-        return sum(file.file_size_bytes for fragment in self.fragments for file in fragment.files)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HideTask:
-    """Rows that go, of fragments in which nothing else changes, as a letter."""
+    """Rows that go, of fragments in which nothing else changes, as a message."""
 
     location: Location
     version: int
@@ -93,43 +115,50 @@ class HideTask:
     parts: tuple[tuple[Fragment, Offsets], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HiddenResult:
-    """The rows that went."""
-
-    hidden: tuple[Hidden, ...]
-    rows_read: int = 0
-    bytes_read: int = 0
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The deletion files."""
-        return tuple(path for each in self.hidden for path in each.paths)
-
-    @property
-    def bytes_written(self) -> int:
-        """Their size."""
-        return sum(each.bytes_written for each in self.hidden)
+MergeWriteTask: TypeAlias = MergeRowsTask | MergeColumnsTask | InsertTask | HideTask
 
 
-WriteTask: TypeAlias = MovedTask | PatchTask | InsertTask | HideTask
-WriteResult: TypeAlias = Moved | PatchResult | InsertResult | HiddenResult
-
-
-def run_write_task(task: WriteTask, world: World) -> WriteResult:
-    """Write what a task is about. If it fails, nothing stays behind."""
+def run_merge_write(task: MergeWriteTask, world: World) -> Rewritten:
+    """Write what a task is about. If it fails, no file stays."""
     match task:
-        case MovedTask():
-            return run_moved_task(task, world)
-        case PatchTask():
-            return run_patch_task(task, world)
+        case MergeRowsTask():
+            return _run_rows(task, world)
+        case MergeColumnsTask():
+            return _run_columns(task, world)
         case InsertTask():
-            return _run_insert_task(task, world)
+            return _run_insert(task, world)
         case HideTask():
-            return _run_hide_task(task, world)
+            return _run_hide(task, world)
 
 
-def _run_insert_task(task: InsertTask, world: World) -> InsertResult:
+def _run_rows(task: MergeRowsTask, world: World) -> Moved:
+    context = TaskContext(world, task.base_paths)
+    positions = np.concatenate([part.pairs.positions for part in task.parts])
+    return move_rows(
+        context,
+        world,
+        task.fitted.rows,
+        SourceRows(task.fitted, opened(task.source, world), positions),
+        [part.change for part in task.parts],
+        version=task.version,
+        file_version=task.file_version,
+    )
+
+
+def _run_columns(task: MergeColumnsTask, world: World) -> Patched:
+    context = TaskContext(world, task.base_paths)
+    return patch_columns(
+        context,
+        world,
+        task.fitted.rows,
+        SourceColumns(task.fitted, task.columns, opened(task.source, world), task.part.pairs.positions),
+        task.part.change,
+        version=task.version,
+        file_version=task.file_version,
+    )
+
+
+def _run_insert(task: InsertTask, world: World) -> Inserted:
     source, positions = opened(task.source, world), task.positions
     step = source.rows_per_batch
 
@@ -140,82 +169,72 @@ def _run_insert_task(task: InsertTask, world: World) -> InsertResult:
         return source.take(cut)
 
     options = WriteOptions(max_rows_per_file=ROWS_PER_FILE_MAX, data_storage_version=task.file_version)
-    return InsertResult(fragments=write_fragments(world, task.fitted.written(), prefetch(rows, cuts()), options))
+    return Inserted(fragments=write_fragments(world, task.fitted.written(), prefetch(rows, cuts()), options))
 
 
-def _run_hide_task(task: HideTask, world: World) -> HiddenResult:
+def _run_hide(task: HideTask, world: World) -> HiddenRows:
     context = TaskContext(world, task.base_paths)
-    with removed_on_failure(world.store) as leftovers:
-
-        def hide(part: tuple[Fragment, Offsets]) -> Hidden:
-            fragment, offsets = part
-            hidden = hide_rows(context, world, task.version, fragment, encode_bitmap(bitmap_of(offsets)))
-            leftovers.add(hidden.paths)
-            return hidden
-
-        return HiddenResult(hidden=tuple(spread(hide, task.parts)))
+    parts = ((fragment, encode_bitmap(_set_of(offsets))) for fragment, offsets in task.parts)
+    with removed_on_failure(world.store) as files:
+        return HiddenRows(hidden=hide_each(context, world, task.version, parts, files))
 
 
-# -------------------------------------------------------------------------------------------------------------- letters
-def write_tasks(
+def _set_of(offsets: Offsets) -> FrozenBitMap:
+    return DeletionVector.of(offsets).bitmap
+
+
+# ------------------------------------------------------------------------------------------------------ making tasks
+def merge_write_tasks(
     plan: MergePlan, actions: Actions, source: KeptSource | SharedSource, edges: Sequence[int] = ()
-) -> tuple[WriteTask, ...]:
+) -> tuple[MergeWriteTask, ...]:
     """All that has to be written, the largest parts first. ``edges`` is where parts of inserted rows began before."""
     return (
-        *_patch_tasks(plan, actions, source),
-        *_moved_tasks(plan, actions, source),
+        *_columns_tasks(plan, actions, source),
+        *_rows_tasks(plan, actions, source),
         *_insert_tasks(plan, actions, source, edges),
         *_hide_tasks(plan, actions),
     )
 
 
-def _first_rows(plan: MergePlan, ids: Sequence[int]) -> dict[int, int]:
-    places = np.flatnonzero(np.isin(plan.fragments.ids.astype(np.int64), np.array(list(ids), np.int64)))
-    return {int(plan.fragments.ids[place]): plan.scan.first_rows[place] for place in places.tolist()}
-
-
-def _patch_tasks(plan: MergePlan, actions: Actions, source: KeptSource | SharedSource) -> Iterator[PatchTask]:
-    whole = plan.scan
-    chosen = [choice.fragment_id for choice in actions.decision.of_mode(REWRITE_COLUMNS)]
-    first_rows = _first_rows(plan, chosen)
-    for id in chosen:
-        yield PatchTask(
-            location=whole.location,
-            version=whole.version,
-            base_paths=whole.base_paths,
-            fitted=plan.fitted,
-            columns=plan.changed_columns,
-            source=source,
-            file_version=plan.file_version,
+def _parts(plan: MergePlan, actions: Actions, choices: Sequence[FragmentChoice]) -> tuple[MergePart, ...]:
+    ids = [choice.fragment_id for choice in choices]
+    places = np.flatnonzero(np.isin(plan.fragments.ids.astype(np.int64), np.array(ids, np.int64)))
+    first_rows = {int(plan.fragments.ids[place]): plan.scan.first_rows[place] for place in places.tolist()}
+    return tuple(
+        MergePart(
             fragment=plan.fragments.by_id(id),
             first_row=first_rows[id],
             pairs=actions.updated[id],
             deleted=actions.deleted.get(id, no_offsets()),
         )
+        for id in ids
+    )
 
 
-def _moved_tasks(plan: MergePlan, actions: Actions, source: KeptSource | SharedSource) -> Iterator[MovedTask]:
-    whole = plan.scan
-    choices = actions.decision.of_mode(REWRITE_ROWS)
-    first_rows = _first_rows(plan, [choice.fragment_id for choice in choices])
-    for group in row_groups(choices):
-        parts = tuple(
-            MovedPart(
-                fragment=plan.fragments.by_id(choice.fragment_id),
-                first_row=first_rows[choice.fragment_id],
-                pairs=actions.updated[choice.fragment_id],
-                deleted=actions.deleted.get(choice.fragment_id, no_offsets()),
-            )
-            for choice in group
+def _columns_tasks(plan: MergePlan, actions: Actions, source: KeptSource | SharedSource) -> Iterator[MergeColumnsTask]:
+    for part in _parts(plan, actions, actions.decision.of_mode(REWRITE_COLUMNS)):
+        yield MergeColumnsTask(
+            location=plan.scan.location,
+            version=plan.scan.version,
+            base_paths=plan.scan.base_paths,
+            fitted=plan.fitted,
+            columns=plan.changed_columns,
+            source=source,
+            file_version=plan.file_version,
+            part=part,
         )
-        yield MovedTask(
-            location=whole.location,
-            version=whole.version,
-            base_paths=whole.base_paths,
+
+
+def _rows_tasks(plan: MergePlan, actions: Actions, source: KeptSource | SharedSource) -> Iterator[MergeRowsTask]:
+    for group in row_groups(actions.decision.of_mode(REWRITE_ROWS)):
+        yield MergeRowsTask(
+            location=plan.scan.location,
+            version=plan.scan.version,
+            base_paths=plan.scan.base_paths,
             fitted=plan.fitted,
             source=source,
             file_version=plan.file_version,
-            parts=parts,
+            parts=_parts(plan, actions, group),
         )
 
 
@@ -241,13 +260,12 @@ def _insert_tasks(
 
 
 def _hide_tasks(plan: MergePlan, actions: Actions) -> Iterator[HideTask]:
-    whole = plan.scan
     alone = [id for id in actions.deleted if id not in actions.updated]
     for begin in range(0, len(alone), _HIDDEN_PER_TASK):
         ids = alone[begin : begin + _HIDDEN_PER_TASK]
         yield HideTask(
-            location=whole.location,
-            version=whole.version,
-            base_paths=whole.base_paths,
+            location=plan.scan.location,
+            version=plan.scan.version,
+            base_paths=plan.scan.base_paths,
             parts=tuple((plan.fragments.by_id(id), actions.deleted[id]) for id in ids),
         )

@@ -12,22 +12,70 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
+from tablewright.data.conform import conform
+from tablewright.operations.merge_insert.keys.key_table import Positions
 from tablewright.operations.merge_insert.source.fit import FittedSchema
+from tablewright.operations.merge_insert.source.kept import KeptSource
+from tablewright.operations.rewrite.fragment_change import Offsets
+from tablewright.reading.projection import Path, select_columns
 
-__all__ = ["merged_rows", "merged_values"]
+__all__ = ["SourceColumns", "SourceRows"]
 
 
-def merged_rows(fitted: FittedSchema, source: pa.RecordBatch, target: pa.RecordBatch | None) -> pa.RecordBatch:
+class SourceRows:
+    """Rows that move, with the source's values: those at ``positions``, one for each, in the order of addresses.
+
+    A source with all columns is written as it is; for a partial one the other columns are read.
+    """
+
+    def __init__(self, fitted: FittedSchema, source: KeptSource, positions: Positions) -> None:
+        self._fitted, self._source, self._positions = fitted, source, positions
+        self.selection = None if fitted.is_full else select_columns(fitted.rows, list(fitted.kept))
+        self.rows_at_a_time = source.rows_per_batch
+
+    def batch(self, numbers: Offsets, old: pa.RecordBatch | None) -> pa.RecordBatch:
+        """All columns of the table."""
+        return _merged_rows(self._fitted, self._source.take(self._positions[numbers]), old)
+
+
+class SourceColumns:
+    """Columns in place, with the source's values: those at ``positions``, one for each row that matches."""
+
+    def __init__(
+        self, fitted: FittedSchema, columns: tuple[str, ...], source: KeptSource, positions: Positions
+    ) -> None:
+        self._fitted, self._source, self._positions = fitted, source, positions
+        self._schema = fitted.rows.to_arrow()
+        self.columns = columns
+        self.inputs = tuple(name for name in columns if name in fitted.in_part)
+        self.rows_at_a_time = source.rows_per_batch_of(columns)
+
+    def paths(self, *, every_row: bool) -> list[Path]:
+        """Old values of rows that do not match, or that keep some members."""
+        return [(name,) for name in (self.inputs if every_row else self.columns)]
+
+    def values(self, begin: int, end: int, old: pa.RecordBatch) -> dict[str, pa.Array]:
+        """The columns in the table's types; a null where none may be is refused."""
+        given = self._source.take(self._positions[begin:end], self.columns)
+        merged = {name: _merged_values(self._fitted, name, given, old) for name in self.columns}
+        return {name: _fitting(array, self._schema.field(name)) for name, array in merged.items()}
+
+
+def _fitting(array: pa.Array, field: pa.Field) -> pa.Array:
+    return conform(pa.RecordBatch.from_arrays([array], names=[field.name]), pa.schema([field])).column(0)
+
+
+def _merged_rows(fitted: FittedSchema, source: pa.RecordBatch, target: pa.RecordBatch | None) -> pa.RecordBatch:
     """All columns of the table for rows that match; ``target`` has those of which something is kept."""
     names, given, in_part = fitted.table.names, frozenset(fitted.columns), frozenset(fitted.in_part)
     arrays = [
-        source.column(name) if name in given and name not in in_part else merged_values(fitted, name, source, target)
+        source.column(name) if name in given and name not in in_part else _merged_values(fitted, name, source, target)
         for name in names
     ]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
-def merged_values(fitted: FittedSchema, name: str, source: pa.RecordBatch, target: pa.RecordBatch | None) -> pa.Array:
+def _merged_values(fitted: FittedSchema, name: str, source: pa.RecordBatch, target: pa.RecordBatch | None) -> pa.Array:
     """One column of rows that match."""
     if name in fitted.in_part:
         assert target is not None

@@ -1,0 +1,102 @@
+"""One Update transaction of all that tasks wrote, whatever the verb was; and the rows that it touches.
+
+Rows that moved and rows that are new are in fragments of their own, so that indices on columns that did not change can
+follow the moved ones. With columns and rows in it, it is a transaction of columns that moves rows too.
+
+Format: ``docs/format/transactions.md#update``.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pyroaring import FrozenBitMap
+
+from tablewright.format.fragment import Fragment, FragmentList
+from tablewright.format.naming import data_path
+from tablewright.format.transaction import Transaction, Update, UpdateMode
+from tablewright.operations.rewrite.hide import Hidden, HiddenRows, with_hidden_rows
+from tablewright.operations.rewrite.move import Moved
+from tablewright.operations.rewrite.patch import Patched
+from tablewright.transaction.affected import AffectedRows
+
+__all__ = ["Inserted", "Rewritten", "finish_rewrite"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inserted:
+    """The fragments (without ids yet) of new rows."""
+
+    fragments: tuple[Fragment, ...]
+    rows_read: int = 0
+    bytes_read: int = 0
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that were written."""
+        return tuple(data_path(file.path) for fragment in self.fragments for file in fragment.files)
+
+    @property
+    def bytes_written(self) -> int:
+        """Their size."""
+        return sum(file.file_size_bytes for fragment in self.fragments for file in fragment.files)
+
+
+Rewritten: TypeAlias = Moved | Patched | Inserted | HiddenRows
+"""What a task wrote."""
+
+
+def finish_rewrite(
+    results: Sequence[Rewritten],
+    *,
+    fragments: FragmentList,
+    version: int,
+    patched_ids: Sequence[int],
+    moved_ids: Sequence[int],
+    reads: frozenset[int] | None,
+    uuid: uuid.UUID,
+) -> tuple[Transaction, AffectedRows]:
+    """The transaction on ``fragments`` of a ``version``, and the rows that it moves, changes or deletes.
+
+    ``patched_ids`` are the fields whose values differ where columns were patched, ``moved_ids`` where rows moved;
+    ``reads`` those that decided which rows are touched, ``None`` if it may be any.
+    """
+    patched = [each for each in results if isinstance(each, Patched)]
+    moved = [each for each in results if isinstance(each, Moved)]
+    inserted = [each for each in results if isinstance(each, Inserted)]
+    hidden = [row for each in results if isinstance(each, Moved | HiddenRows) for row in each.hidden]
+    updated = [*(_with_columns(fragments, each) for each in patched), *with_hidden_rows(fragments, hidden)]
+    operation = Update(
+        removed_fragment_ids=tuple(sorted(each.fragment_id for each in hidden if each.deletion is None)),
+        updated_fragments=tuple(sorted(updated, key=lambda fragment: fragment.id)),
+        new_fragments=(*_fragments(moved), *_fragments(inserted)),
+        fields_modified=tuple(patched_ids) if patched else (),
+        fields_for_preserving_frag_bitmap=tuple(moved_ids) if moved or not patched else (),
+        update_mode=UpdateMode.REWRITE_COLUMNS if patched else UpdateMode.REWRITE_ROWS,
+        updated_fragment_offsets={each.fragment_id: each.offsets for each in patched},
+    )
+    transaction = Transaction(read_version=version, uuid=str(uuid), operation=operation)
+    return transaction, AffectedRows(_touched(patched, hidden), reads)
+
+
+def _fragments(results: Sequence[Moved | Inserted]) -> Iterator[Fragment]:
+    return (fragment for each in results for fragment in each.fragments)
+
+
+def _with_columns(fragments: FragmentList, result: Patched) -> Fragment:
+    fragment = fragments.by_id(result.fragment_id).with_column_file(result.file)
+    if result.hidden is None or result.hidden.deletion is None:
+        return fragment
+    return fragment.with_deletion(result.hidden.deletion)
+
+
+def _touched(patched: Sequence[Patched], hidden: Sequence[Hidden]) -> dict[int, FrozenBitMap]:
+    changed: list[Patched | Hidden] = [*patched, *hidden]
+    touched = {each.fragment_id: FrozenBitMap.deserialize(each.offsets) for each in changed}
+    for each in patched:
+        if each.hidden is not None:
+            touched[each.fragment_id] |= FrozenBitMap.deserialize(each.hidden.offsets)
+    return touched
