@@ -14,7 +14,7 @@ from tablewright.format.fragment import DataFile, Fragment
 from tablewright.operations.columns.checkpoint import Checkpoint, CheckpointedWork
 from tablewright.operations.columns.keep import Kept
 from tablewright.operations.columns.plan import ColumnsPlan, ColumnsResult, ColumnsTask, ColumnsWork
-from tablewright.operations.columns.stream import RowStream, moved_rows
+from tablewright.operations.columns.stream import RowStream, why_moved
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.world import World
 
@@ -169,7 +169,7 @@ class FromStream(FromTasks):
         rewritten = [f.id for f in known if not kept[f.id].fits(f, inputs[f.id], plan.written)]
         if rewritten:
             return f"columns of fragments {rewritten} were rewritten, and the stream can't be read again"
-        return moved_rows(base, newest, kept)
+        return why_moved(base, newest, kept)
 
 
 def _why_it_cannot_travel(work: ColumnsWork | None) -> str | None:

@@ -29,7 +29,7 @@ from tablewright.operations.merge_insert.clauses import Clauses
 from tablewright.operations.merge_insert.decide import Actions, check_no_match, decide_merge
 from tablewright.operations.merge_insert.finish import finish_merge
 from tablewright.operations.merge_insert.keys.key_table import Positions
-from tablewright.operations.merge_insert.match.pairing import run_match_task
+from tablewright.operations.merge_insert.match.pairing import run_pairing_task
 from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs, united
 from tablewright.operations.merge_insert.match.recheck import Recheck
 from tablewright.operations.merge_insert.match.shuffle import (
@@ -42,7 +42,7 @@ from tablewright.operations.merge_insert.match.shuffle import (
 from tablewright.operations.merge_insert.match.stages import (
     index_pairs,
     known_matches,
-    match_tasks,
+    pairing_tasks,
     shuffle_tasks,
     shuffled_pairs,
 )
@@ -243,9 +243,9 @@ class MergeJob:
         found = [*known_matches(plan, known), *(each for each in remembered.values() if each is not None)]
         for number, rows in enumerate(strategy.ranges[:1] if source.shuffles_on else strategy.ranges):
             keys = None if source.shuffles_on else source.keys_for(where, plan, rows)
-            tasks = match_tasks(plan, strategy, keys, where, known if number == 0 else {})
+            tasks = pairing_tasks(plan, strategy, keys, where, known if number == 0 else {})
             fragments = len({fragment.id for task in tasks for fragment in task.scan.fragments})
-            results = work.run("Matching", run_match_task, tasks, choice, fragments=fragments)
+            results = work.run("Matching", run_pairing_task, tasks, choice, fragments=fragments)
             found.extend(each for result in results for each in result.found)
         matches = united(found)
         self._reuse.keep_matches(plan, matches)

@@ -25,11 +25,11 @@ from tablewright.data.layout import FileMap
 from tablewright.errors import CorruptTable
 from tablewright.format.schema import Schema
 
-__all__ = ["Source", "assemble", "null_array"]
+__all__ = ["FieldValues", "assemble", "null_array"]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FieldValues:
     """What one file holds of a field."""
 
     array: pa.Array
@@ -38,7 +38,7 @@ class Source:
     blobs: BlobValues | None = None
 
 
-def assemble(schema: Schema, field_id: int, kind: pa.DataType, sources: Sequence[Source], rows: int) -> pa.Array:
+def assemble(schema: Schema, field_id: int, kind: pa.DataType, sources: Sequence[FieldValues], rows: int) -> pa.Array:
     """The values of a field, of Arrow type ``kind``, for ``rows`` rows. ``schema`` holds the wanted members only."""
     if not sources:
         return null_array(rows, kind)
@@ -61,7 +61,7 @@ def null_array(rows: int, kind: pa.DataType) -> pa.Array:
     return pa.nulls(rows, kind)
 
 
-def _struct(schema: Schema, field_id: int, kind: pa.StructType, sources: Sequence[Source]) -> pa.Array:
+def _struct(schema: Schema, field_id: int, kind: pa.StructType, sources: Sequence[FieldValues]) -> pa.Array:
     array = sources[0].array
     members = []
     for child, member in zip(schema.children(field_id), kind, strict=True):
@@ -73,14 +73,14 @@ def _struct(schema: Schema, field_id: int, kind: pa.StructType, sources: Sequenc
     return pa.StructArray.from_arrays(members, fields=list(kind), mask=mask)
 
 
-def _member(source: Source, child_id: int) -> Source | None:
+def _member(source: FieldValues, child_id: int) -> FieldValues | None:
     if child_id not in source.map.nodes:
         return None
     index = source.array.type.get_field_index(source.map.name_of(child_id))
     return replace(source, array=source.array.field(index)) if index >= 0 else None
 
 
-def _list(schema: Schema, field_id: int, kind: pa.DataType, sources: Sequence[Source]) -> pa.Array:
+def _list(schema: Schema, field_id: int, kind: pa.DataType, sources: Sequence[FieldValues]) -> pa.Array:
     item = schema.children(field_id)[0]
     held = [replace(source, array=_items(source.array)) for source in sources]
     array = sources[0].array
@@ -101,7 +101,7 @@ def _items(array: pa.Array) -> pa.Array:
     return array.values.slice(first, last - first)
 
 
-def _leaf(source: Source, kind: pa.DataType) -> pa.Array:
+def _leaf(source: FieldValues, kind: pa.DataType) -> pa.Array:
     array = source.array
     if array.type == kind:
         return array

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tablewright.data.assemble import Source, assemble
+from tablewright.data.assemble import FieldValues, assemble
 from tablewright.data.blob_values import BlobValues
 from tablewright.data.context import ReadContext
 from tablewright.data.encoder import DataFileReader
@@ -153,13 +153,13 @@ class FragmentReader:
             return no_columns(rows)
         return pa.RecordBatch.from_arrays(arrays, schema=self._shape.schema)
 
-    def _sources(self, column_id: int, batches: Sequence[pa.RecordBatch]) -> list[Source]:
+    def _sources(self, column_id: int, batches: Sequence[pa.RecordBatch]) -> list[FieldValues]:
         found = []
         for file, batch in zip(self._files, batches, strict=False):
             if column_id in file.map.nodes:
                 index = batch.schema.get_field_index(file.map.name_of(column_id))
                 if index >= 0:
-                    found.append(Source(batch.column(index), file.map, file.reader.where, file.blobs))
+                    found.append(FieldValues(batch.column(index), file.map, file.reader.where, file.blobs))
         return found
 
 

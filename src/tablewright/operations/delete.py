@@ -27,7 +27,7 @@ from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.transaction import Delete, Transaction
 from tablewright.operations.rewrite.hide import HiddenRows, hide_each, with_hidden_rows, write_deletions
 from tablewright.reading.context import TaskContext
-from tablewright.reading.match import find_rows, plan_match, read_fields
+from tablewright.reading.match import find_matches, plan_match, read_fields
 from tablewright.reading.scan_task import ScanTask
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.base import Location
@@ -103,7 +103,7 @@ def plan_delete(snapshot: Snapshot, predicate: Filter, now_ns: int | None = None
 def run_delete_task(task: DeleteTask, world: World) -> HiddenRows:
     """Find and hide the rows of a task's fragments. If it fails, the files it wrote are removed."""
     context = TaskContext(world, task.scan.base_paths)
-    matched = find_rows(task.scan, context)
+    matched = find_matches(task.scan, context)
     found = matched.offsets
     touched = [(fragment, found[fragment.id]) for fragment in task.scan.fragments if fragment.id in found]
     with removed_on_failure(world.store) as files:
@@ -138,7 +138,7 @@ def matching_offsets(snapshot: Snapshot, fragment: Fragment, predicate: Filter) 
     if task.reads.predicate is None:
         vector = snapshot.deletion_vector(fragment) or DeletionVector()
         return vector.live_offsets(fragment.physical_rows)
-    found = find_rows(task, snapshot).offsets.get(fragment.id)
+    found = find_matches(task, snapshot).offsets.get(fragment.id)
     offsets = DeletionVector() if found is None else DeletionVector(FrozenBitMap.deserialize(found))
     return offsets.to_numpy().astype(np.int64)
 

@@ -37,8 +37,8 @@ from tablewright.operations.rewrite.costs import (
 from tablewright.operations.rewrite.file_version import new_file_version
 from tablewright.operations.rewrite.finish import finish_rewrite
 from tablewright.operations.rewrite.groups import row_groups
-from tablewright.operations.rewrite.move import Moved
-from tablewright.operations.rewrite.patch import Patched
+from tablewright.operations.rewrite.move import MovedRows
+from tablewright.operations.rewrite.patch import PatchedColumns
 from tablewright.operations.update_tasks import (
     UpdateColumnsTask,
     UpdatePart,
@@ -182,7 +182,7 @@ def update_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[Up
     return (*columns_tasks(plan, found, decision), *rows_tasks(plan, found, decision))
 
 
-def run_update_task(task: UpdateColumnsTask | UpdateRowsTask, world: World) -> Patched | Moved:
+def run_update_task(task: UpdateColumnsTask | UpdateRowsTask, world: World) -> PatchedColumns | MovedRows:
     """Write the columns of a fragment, or the rows of several. If it fails, no file stays."""
     return run_update_columns(task, world) if isinstance(task, UpdateColumnsTask) else run_update_rows(task, world)
 
@@ -234,7 +234,7 @@ def _parts(plan: UpdatePlan, found: Found, choices: Sequence[FragmentChoice]) ->
 
 # ---------------------------------------------------------------------------------------------------------- finish
 def finish_update(
-    plan: UpdatePlan, results: Sequence[Patched | Moved], uuid: uuid.UUID
+    plan: UpdatePlan, results: Sequence[PatchedColumns | MovedRows], uuid: uuid.UUID
 ) -> tuple[Transaction, AffectedRows]:
     """The transaction of what the tasks wrote, and the rows that it moves or changes."""
     return finish_rewrite(

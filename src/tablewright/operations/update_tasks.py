@@ -17,8 +17,8 @@ from tablewright.format.fragment import Fragment
 from tablewright.format.manifest import BasePath
 from tablewright.format.schema import Schema
 from tablewright.operations.rewrite.fragment_change import FragmentChange, Offsets
-from tablewright.operations.rewrite.move import Moved, move_rows
-from tablewright.operations.rewrite.patch import Patched, patch_columns
+from tablewright.operations.rewrite.move import MovedRows, move_rows
+from tablewright.operations.rewrite.patch import PatchedColumns, patch_columns
 from tablewright.operations.update_values import Assignments
 from tablewright.reading.context import TaskContext
 from tablewright.reading.match import live_rows
@@ -64,7 +64,7 @@ class UpdateColumnsTask:
     part: UpdatePart
 
 
-def run_update_rows(task: UpdateRowsTask, world: World) -> Moved:
+def run_update_rows(task: UpdateRowsTask, world: World) -> MovedRows:
     """Write the changed rows, and hide the old ones. If it fails, no file stays."""
     context = TaskContext(world, task.base_paths)
     rows = _AssignedRows(task.table, task.assignments)
@@ -72,7 +72,7 @@ def run_update_rows(task: UpdateRowsTask, world: World) -> Moved:
     return move_rows(context, world, task.table, rows, changes, version=task.version, file_version=task.file_version)
 
 
-def run_update_columns(task: UpdateColumnsTask, world: World) -> Patched:
+def run_update_columns(task: UpdateColumnsTask, world: World) -> PatchedColumns:
     """Write the columns that change. If it fails, no file stays."""
     context = TaskContext(world, task.base_paths)
     new, change = _AssignedColumns(task.assignments), _change(context, task.part)

@@ -34,7 +34,7 @@ from tablewright.reading.scan_task import ScanTask, scan_task
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.world import World
 
-__all__ = ["Matched", "find_rows", "live_rows", "plan_match", "read_fields", "run_match_task"]
+__all__ = ["Matched", "find_matches", "live_rows", "plan_match", "read_fields", "run_match_task"]
 
 _FIXED_FOR_A_ROW = ("_rowid", "_rowaddr")
 _TRUE = pc.scalar(True)
@@ -72,10 +72,10 @@ def _is_true(predicate: Filter) -> bool:
 
 def run_match_task(task: ScanTask, world: World) -> Matched:
     """Find the rows of a task's fragments, on a worker."""
-    return find_rows(task, TaskContext(world, task.base_paths))
+    return find_matches(task, TaskContext(world, task.base_paths))
 
 
-def find_rows(task: ScanTask, context: ReadContext) -> Matched:
+def find_matches(task: ScanTask, context: ReadContext) -> Matched:
     """The offsets of matching live rows of the task's fragments; fragments without any are left out."""
     scans = fragment_scans(context, task.reads, task.fragments, task.first_rows)
     found: dict[int, list[npt.NDArray[np.int64]]] = {}

@@ -25,7 +25,7 @@ from tablewright.operations.change_feed.runs import (
     Picks,
     Runs,
     compare,
-    runs_of,
+    runs_of_fragment,
 )
 from tablewright.operations.change_feed.touched import Positions, touched
 from tablewright.snapshot.snapshot import Snapshot
@@ -101,7 +101,7 @@ def _runs(snapshot: Snapshot, positions: Positions, silent: frozenset[int]) -> R
             raise InvalidRequest(
                 f"Fragment {fragment.id} in version {snapshot.version} has no row ids, so its rows can't be followed."
             )
-        runs = runs_of(ids, _updated(fragment), snapshot.deletion_vector(fragment), position)
+        runs = runs_of_fragment(ids, _updated(fragment), snapshot.deletion_vector(fragment), position)
         return replace(runs, versions=np.full(len(runs.ids), _SILENT)) if position in silent else runs
 
     return Runs.joined([plain, *spread(one, positions.tolist())])

@@ -23,7 +23,17 @@ from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.row_ids import RowIdSequence, VersionSequence
 from tablewright.format.segments import Range, RangeWithBitmap, RangeWithHoles, Segment, SortedArray
 
-__all__ = ["DELETE", "INSERT", "KINDS", "UPDATE_POSTIMAGE", "UPDATE_PREIMAGE", "Picks", "Runs", "compare", "runs_of"]
+__all__ = [
+    "DELETE",
+    "INSERT",
+    "KINDS",
+    "UPDATE_POSTIMAGE",
+    "UPDATE_PREIMAGE",
+    "Picks",
+    "Runs",
+    "compare",
+    "runs_of_fragment",
+]
 
 Numbers = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.int64]
@@ -120,10 +130,11 @@ class Picks:
         return Picks(self.fragments[begins], self.offsets[begins], counts, self.ids[begins], self.kinds[begins])
 
 
-def runs_of(ids: RowIdSequence, updated: VersionSequence, gone: DeletionVector | None, fragment: int) -> Runs:
+def runs_of_fragment(ids: RowIdSequence, updated: VersionSequence, gone: DeletionVector | None, fragment: int) -> Runs:
     """The runs of a fragment, in the order of its rows. ``fragment`` is the number that they carry.
 
-    >>> runs = runs_of(RowIdSequence.from_range(10, 15), VersionSequence.constant(5, 1), DeletionVector.of([2]), 0)
+    >>> ids, updated = RowIdSequence.from_range(10, 15), VersionSequence.constant(5, 1)
+    >>> runs = runs_of_fragment(ids, updated, DeletionVector.of([2]), 0)
     >>> runs.ids.tolist(), runs.counts.tolist(), runs.offsets.tolist()
     ([10, 13], [2, 2], [0, 3])
     """

@@ -33,7 +33,7 @@ from tablewright.operations.columns.compute import Computation
 from tablewright.operations.columns.fill import Filler
 from tablewright.operations.columns.keep import Inputs, inputs_of
 from tablewright.operations.columns.read import Window, live_windows
-from tablewright.operations.columns.schema import fitted
+from tablewright.operations.columns.schema import fit_batch
 from tablewright.reading.context import TaskContext
 from tablewright.reading.projection import RowLayout
 from tablewright.snapshot.snapshot import Snapshot
@@ -117,7 +117,7 @@ class ColumnsWork:
             if not len(window.rows):
                 yield filler.rows(window.stop - window.start)
                 continue
-            made = fitted(compute(window), schema)
+            made = fit_batch(compute(window), schema)
             yield filler.widen(made, window.rows.offsets, window.start, window.stop)
 
 

@@ -26,7 +26,7 @@ from tablewright.format.logical_types import STRUCT, is_list
 from tablewright.format.manifest import Manifest
 from tablewright.format.schema import Field, Schema, check_file_version
 
-__all__ = ["AddedColumns", "InvalidColumns", "add_to_schema", "as_column_errors", "check_names", "fitted", "rebuilt"]
+__all__ = ["AddedColumns", "InvalidColumns", "add_to_schema", "as_column_errors", "check_names", "fit_batch", "rebuilt"]
 
 _VERSIONS_WITHOUT_MEMBERS = ("2.0", "2.1")
 _METADATA_OF_FRAMES = b"pandas"
@@ -47,7 +47,7 @@ def as_column_errors() -> Iterator[None]:
         raise InvalidColumns(str(error)) from error
 
 
-def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def fit_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with exactly these columns and types, and no null where none may be."""
     try:
         return conform(batch, schema)

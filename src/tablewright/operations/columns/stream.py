@@ -19,7 +19,7 @@ from tablewright.snapshot.locate import find_version
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.transaction.touched import changed_fragments
 
-__all__ = ["RowStream", "StreamColumns", "moved_rows"]
+__all__ = ["RowStream", "StreamColumns", "why_moved"]
 
 
 class RowStream:
@@ -69,7 +69,7 @@ class StreamColumns:
         return self.stream.take(batch.num_rows)
 
 
-def moved_rows(base: Snapshot, newest: Snapshot, fragments: Iterable[int]) -> str | None:
+def why_moved(base: Snapshot, newest: Snapshot, fragments: Iterable[int]) -> str | None:
     """Why rows of these fragments may be elsewhere now; ``None`` if they are where they were, or deleted."""
     ours = frozenset(fragments)
     for version in range(base.version + 1, newest.version + 1):

@@ -12,7 +12,7 @@ import pyarrow.types as at
 
 from tablewright.errors import InvalidRequest
 
-__all__ = ["filled", "joined", "placed"]
+__all__ = ["concatenated", "filled", "placed"]
 
 Offsets = npt.NDArray[np.int64]
 
@@ -31,7 +31,7 @@ def placed(old: pa.Array, at_rows: Offsets, values: pa.Array) -> pa.Array:
     return pa.concat_arrays([old, values]).take(pa.array(indices))
 
 
-def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """The rows of several batches of one schema, at least one."""
     if len(batches) == 1:
         return batches[0]

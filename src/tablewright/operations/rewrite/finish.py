@@ -19,15 +19,15 @@ from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.naming import data_path
 from tablewright.format.transaction import Transaction, Update, UpdateMode
 from tablewright.operations.rewrite.hide import Hidden, HiddenRows, with_hidden_rows
-from tablewright.operations.rewrite.move import Moved
-from tablewright.operations.rewrite.patch import Patched
+from tablewright.operations.rewrite.move import MovedRows
+from tablewright.operations.rewrite.patch import PatchedColumns
 from tablewright.transaction.affected import AffectedRows
 
-__all__ = ["Inserted", "Rewritten", "finish_rewrite"]
+__all__ = ["InsertedRows", "Rewritten", "finish_rewrite"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inserted:
+class InsertedRows:
     """The fragments (without ids yet) of new rows."""
 
     fragments: tuple[Fragment, ...]
@@ -45,7 +45,7 @@ class Inserted:
         return sum(file.file_size_bytes for fragment in self.fragments for file in fragment.files)
 
 
-Rewritten: TypeAlias = Moved | Patched | Inserted | HiddenRows
+Rewritten: TypeAlias = MovedRows | PatchedColumns | InsertedRows | HiddenRows
 """What a task wrote."""
 
 
@@ -64,10 +64,10 @@ def finish_rewrite(
     ``patched_ids`` are the fields whose values differ where columns were patched, ``moved_ids`` where rows moved;
     ``reads`` those that decided which rows are touched, ``None`` if it may be any.
     """
-    patched = [each for each in results if isinstance(each, Patched)]
-    moved = [each for each in results if isinstance(each, Moved)]
-    inserted = [each for each in results if isinstance(each, Inserted)]
-    hidden = [row for each in results if isinstance(each, Moved | HiddenRows) for row in each.hidden]
+    patched = [each for each in results if isinstance(each, PatchedColumns)]
+    moved = [each for each in results if isinstance(each, MovedRows)]
+    inserted = [each for each in results if isinstance(each, InsertedRows)]
+    hidden = [row for each in results if isinstance(each, MovedRows | HiddenRows) for row in each.hidden]
     updated = [*(_with_columns(fragments, each) for each in patched), *with_hidden_rows(fragments, hidden)]
     operation = Update(
         removed_fragment_ids=tuple(sorted(each.fragment_id for each in hidden if each.deletion is None)),
@@ -82,19 +82,19 @@ def finish_rewrite(
     return transaction, AffectedRows(_touched(patched, hidden), reads)
 
 
-def _fragments(results: Sequence[Moved | Inserted]) -> Iterator[Fragment]:
+def _fragments(results: Sequence[MovedRows | InsertedRows]) -> Iterator[Fragment]:
     return (fragment for each in results for fragment in each.fragments)
 
 
-def _with_columns(fragments: FragmentList, result: Patched) -> Fragment:
+def _with_columns(fragments: FragmentList, result: PatchedColumns) -> Fragment:
     fragment = fragments.by_id(result.fragment_id).with_column_file(result.file)
     if result.hidden is None or result.hidden.deletion is None:
         return fragment
     return fragment.with_deletion(result.hidden.deletion)
 
 
-def _touched(patched: Sequence[Patched], hidden: Sequence[Hidden]) -> dict[int, FrozenBitMap]:
-    changed: list[Patched | Hidden] = [*patched, *hidden]
+def _touched(patched: Sequence[PatchedColumns], hidden: Sequence[Hidden]) -> dict[int, FrozenBitMap]:
+    changed: list[PatchedColumns | Hidden] = [*patched, *hidden]
     touched = {each.fragment_id: FrozenBitMap.deserialize(each.offsets) for each in changed}
     for each in patched:
         if each.hidden is not None:

@@ -35,7 +35,7 @@ from tablewright.reading.run import fragment_scans
 from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.world import World
 
-__all__ = ["ROWS_PER_FILE_MAX", "Moved", "NewRows", "move_rows"]
+__all__ = ["ROWS_PER_FILE_MAX", "MovedRows", "NewRows", "move_rows"]
 
 ROWS_PER_FILE_MAX = 1024 * 1024
 
@@ -56,7 +56,7 @@ class NewRows(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class MovedRows:
     """The rows that are hidden where they were, and the new fragments (without ids yet) that hold them now.
 
     ``sidecars`` are objects with the bytes of their blobs.
@@ -89,7 +89,7 @@ def move_rows(
     *,
     version: int,
     file_version: str,
-) -> Moved:
+) -> MovedRows:
     """Write the changed rows, and hide the old ones. If it fails, no file stays."""
     options = WriteOptions(max_rows_per_file=ROWS_PER_FILE_MAX, data_storage_version=file_version)
     order = _order(context, changes, are_read=rows.selection is not None)
@@ -99,7 +99,7 @@ def move_rows(
         fragments = write_fragments(world, table, stream.batches(order), options, sidecars=sidecars)
         files.add([*_data_paths(fragments), *sidecars])
         gone = ((change.fragment, encode_bitmap(change.changed | change.deleted)) for change in changes)
-        return Moved(
+        return MovedRows(
             hidden=hide_each(context, world, version, gone, files),
             fragments=_with_row_ids(fragments, order.ids),
             rows_read=stream.rows_read,

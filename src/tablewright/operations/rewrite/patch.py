@@ -34,7 +34,7 @@ from tablewright.reading.run import fragment_scans
 from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.world import World
 
-__all__ = ["NewColumns", "Patched", "patch_columns"]
+__all__ = ["NewColumns", "PatchedColumns", "patch_columns"]
 
 
 class NewColumns(Protocol):
@@ -60,7 +60,7 @@ class NewColumns(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patched:
+class PatchedColumns:
     """The column file that was written, the rows (a serialised bitmap) whose values changed, and those that went."""
 
     fragment_id: int
@@ -91,7 +91,7 @@ def patch_columns(
     *,
     version: int,
     file_version: str,
-) -> Patched:
+) -> PatchedColumns:
     """Write the columns that change, and hide the rows that go. If it fails, no file stays."""
     patch = _Patch(table, new, change)
     (scan,) = fragment_scans(context, patch.reads, [change.fragment], [change.first_row])
@@ -106,7 +106,7 @@ def patch_columns(
         hidden = None
         if change.deleted:
             hidden = hide_rows(context, world, version, change.fragment, encode_bitmap(change.deleted))
-    return Patched(
+    return PatchedColumns(
         fragment_id=change.fragment.id,
         file=file,
         offsets=encode_bitmap(change.changed),

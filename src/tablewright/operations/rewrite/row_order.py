@@ -24,7 +24,7 @@ from tablewright.format.row_ids import RowIdSequence
 from tablewright.format.segment_choice import segments_of_runs
 from tablewright.reading.fragment import FragmentScan
 
-__all__ = ["RowOrder", "Window", "row_order", "windows"]
+__all__ = ["IdWindow", "RowOrder", "row_order", "windows"]
 
 Offsets = npt.NDArray[np.int64]
 
@@ -63,7 +63,7 @@ def row_order(found: Sequence[RowIdSequence], *, are_read: bool) -> RowOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class IdWindow:
     """Rows that are written one after the other, and the fragments that they are read from."""
 
     places: Offsets
@@ -84,7 +84,7 @@ class Window:
 
 def windows(
     scans: Sequence[FragmentScan], offsets: Sequence[Offsets], places: Offsets, rows_max: int | None = None
-) -> Iterator[Window]:
+) -> Iterator[IdWindow]:
     """Rows at ``offsets`` of each fragment, in the order of their places, cut into windows that fit in memory."""
     ends = np.cumsum([len(rows) for rows in offsets])
     step = max(1, min([scan.rows_at_a_time for scan in scans] + ([] if rows_max is None else [rows_max])))
@@ -97,4 +97,4 @@ def windows(
             for scan, rows, end, low, high in zip(scans, offsets, ends.tolist(), cuts, cuts[1:], strict=False)
             if low < high
         ]
-        yield Window(wanted, tuple(parts))
+        yield IdWindow(wanted, tuple(parts))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.row_ids import RowIdSequence, VersionSequence, decode_row_ids, encode_row_ids
-from tablewright.operations.change_feed.runs import KINDS, Picks, Runs, compare, runs_of
+from tablewright.operations.change_feed.runs import KINDS, Picks, Runs, compare, runs_of_fragment
 
 ID_MAX = 60
 
@@ -28,7 +28,9 @@ class Rows:
         sequence = decode_row_ids(encode_row_ids(sequence), "")
         deleted = [offset for offset, live in enumerate(self.live) if not live]
         vector = DeletionVector.of(deleted) if deleted else None
-        return runs_of(sequence, VersionSequence.from_values(np.array(self.updated, np.uint64)), vector, number)
+        return runs_of_fragment(
+            sequence, VersionSequence.from_values(np.array(self.updated, np.uint64)), vector, number
+        )
 
     def told(self, number: int) -> dict[int, tuple[int, int, int]]:
         return {
@@ -102,10 +104,10 @@ def test_two_versions_differ_as_their_lists_do(before: list[Rows], after: list[R
 def test_a_billion_rows_that_moved_are_two_runs() -> None:
     rows = 1 << 30
     before = [
-        runs_of(RowIdSequence.from_range(first, first + rows), VersionSequence.constant(rows, 1), None, number)
+        runs_of_fragment(RowIdSequence.from_range(first, first + rows), VersionSequence.constant(rows, 1), None, number)
         for number, first in enumerate((0, rows))
     ]
-    after = runs_of(RowIdSequence.from_range(0, 2 * rows), VersionSequence.constant(2 * rows, 1), None, 0)
+    after = runs_of_fragment(RowIdSequence.from_range(0, 2 * rows), VersionSequence.constant(2 * rows, 1), None, 0)
     gone, came = compare(Runs.joined(before), Runs.joined([after]))
     assert gone.total_rows == came.total_rows == 0
     gone, came = compare(Runs.joined(before), Runs.joined(before[1:]))

@@ -20,7 +20,7 @@ class _Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.matched: list[int] = []
         self.written: list[Any] = []
-        match, write = merge_job.run_match_task, merge_job.run_merge_write
+        match, write = merge_job.run_pairing_task, merge_job.run_merge_write
 
         def matching(task: Any, world: Any) -> Any:
             self.matched += [fragment.id for fragment in task.scan.fragments]
@@ -30,7 +30,7 @@ class _Watched:
             self.written.append(task)
             return write(task, world)
 
-        monkeypatch.setattr(merge_job, "run_match_task", matching)
+        monkeypatch.setattr(merge_job, "run_pairing_task", matching)
         monkeypatch.setattr(merge_job, "run_merge_write", writing)
 
     def patched(self) -> list[int]:

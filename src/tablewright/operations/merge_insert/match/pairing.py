@@ -33,7 +33,7 @@ from tablewright.reading.scan_task import ScanTask
 from tablewright.storage.base import Location
 from tablewright.world import World
 
-__all__ = ["MatchResult", "MatchTask", "find_pairs", "offsets_of", "run_match_task"]
+__all__ = ["PairingResult", "PairingTask", "find_pairs", "offsets_of", "run_pairing_task"]
 
 Piece = tuple[FragmentScan, int, int]
 
@@ -41,7 +41,7 @@ _BUNDLE_ROWS_MIN, _BUNDLE_ROWS_MAX, _BUNDLE_PIECES_MAX = 8192, 1 << 20, 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchTask:
+class PairingTask:
     """Some fragments to be matched, as a letter.
 
     ``known`` are pairs that were found already, by fragment id; these fragments are not searched, or none is if there
@@ -64,7 +64,7 @@ class MatchTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchResult:
+class PairingResult:
     """What a task found, and what it read to find it."""
 
     found: tuple[FragmentMatches, ...]
@@ -77,12 +77,12 @@ class MatchResult:
         return ()
 
 
-def run_match_task(task: MatchTask, world: World) -> MatchResult:
+def run_pairing_task(task: PairingTask, world: World) -> PairingResult:
     """Match the fragments of a task, on a worker."""
     return find_pairs(task, TaskContext(world, task.scan.base_paths), world)
 
 
-def find_pairs(task: MatchTask, context: ReadContext, world: World) -> MatchResult:
+def find_pairs(task: PairingTask, context: ReadContext, world: World) -> PairingResult:
     """Match the fragments of a task; those with nothing to say are left out, unless the rest of their rows matters."""
     scans = tuple(fragment_scans(context, task.scan.reads, task.scan.fragments, task.scan.first_rows))
     searched = [scan for scan in scans if task.by_source or scan.fragment.id not in task.known]
@@ -104,10 +104,10 @@ def find_pairs(task: MatchTask, context: ReadContext, world: World) -> MatchResu
             rows_read, bytes_read = rows_read + len(pairs), bytes_read + nbytes
         if len(pairs) or task.by_source:
             matches.append(matched)
-    return MatchResult(found=tuple(matches), rows_read=rows_read, bytes_read=bytes_read)
+    return PairingResult(found=tuple(matches), rows_read=rows_read, bytes_read=bytes_read)
 
 
-def _unmatched(task: MatchTask, parts: Iterable[_Part]) -> Offsets | None:
+def _unmatched(task: PairingTask, parts: Iterable[_Part]) -> Offsets | None:
     return np.concatenate([no_offsets(), *(part.unmatched for part in parts)]) if task.by_source else None
 
 
@@ -126,7 +126,7 @@ class _Part:
 class _Finder:
     """Looks up the keys of pieces; without keys, the pairs are known."""
 
-    def __init__(self, task: MatchTask, keys: KeyTable | None) -> None:
+    def __init__(self, task: PairingTask, keys: KeyTable | None) -> None:
         self._task, self._keys = task, keys
 
     def bundles(self, scans: Iterable[FragmentScan]) -> Iterator[list[Piece]]:
@@ -192,7 +192,7 @@ def _offsets_at(rows: Rows, places: np.ndarray) -> Offsets:
 class _Judge:
     """Asks the condition about pairs."""
 
-    def __init__(self, condition: MatchCondition, task: MatchTask, world: World) -> None:
+    def __init__(self, condition: MatchCondition, task: PairingTask, world: World) -> None:
         assert task.source is not None
         self._condition, self._source = condition, opened(task.source, world)
 

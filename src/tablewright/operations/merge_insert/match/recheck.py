@@ -16,7 +16,7 @@ from tablewright.errors import CommitConflict
 from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import Fragment
 from tablewright.operations.merge_insert.keys.key_table import KeyTable
-from tablewright.operations.merge_insert.match.pairing import MatchTask, find_pairs
+from tablewright.operations.merge_insert.match.pairing import PairingTask, find_pairs
 from tablewright.operations.merge_insert.match.pairs import Offsets
 from tablewright.operations.merge_insert.match.strategy import Strategy
 from tablewright.operations.merge_insert.plan import MergePlan
@@ -97,7 +97,7 @@ def new_key_hits(base: Snapshot, newest: Snapshot, keys: KeyTable, plan: MergePl
         fragments=fragments,
         first_rows=(0,) * len(fragments),
     )
-    found = find_pairs(MatchTask(scan=scan, key=plan.key, keys=keys), newest, newest.world).found
+    found = find_pairs(PairingTask(scan=scan, key=plan.key, keys=keys), newest, newest.world).found
     return any(len(each.pairs) for each in found)
 
 

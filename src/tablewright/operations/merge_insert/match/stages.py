@@ -11,7 +11,7 @@ import pyarrow as pa
 from tablewright.format.fragment import FragmentList
 from tablewright.indices import find_rows
 from tablewright.operations.merge_insert.keys.key_table import KeyTable, Positions
-from tablewright.operations.merge_insert.match.pairing import MatchTask
+from tablewright.operations.merge_insert.match.pairing import PairingTask
 from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs, by_fragment
 from tablewright.operations.merge_insert.match.shuffle import KeyPlaces, SourceKeysTask, TableKeysTask, source_tasks
 from tablewright.operations.merge_insert.match.strategy import Strategy
@@ -23,7 +23,7 @@ from tablewright.reading.projection import RowLayout
 from tablewright.reading.scan_task import ScanTask
 from tablewright.snapshot.snapshot import Snapshot
 
-__all__ = ["index_pairs", "known_matches", "match_tasks", "shuffle_tasks", "shuffled_pairs"]
+__all__ = ["index_pairs", "known_matches", "pairing_tasks", "shuffle_tasks", "shuffled_pairs"]
 
 
 def index_pairs(snapshot: Snapshot, plan: MergePlan, strategy: Strategy, source: KeptSource) -> dict[int, Pairs]:
@@ -80,13 +80,13 @@ def known_matches(plan: MergePlan, known: Mapping[int, Pairs]) -> list[FragmentM
     return [FragmentMatches(fragment_id=id, pairs=pairs) for id, pairs in known.items() if len(pairs)]
 
 
-def match_tasks(
+def pairing_tasks(
     plan: MergePlan,
     strategy: Strategy,
     keys: KeyTable | SharedKeys | None,
     source: KeptSource | SharedSource,
     known: Mapping[int, Pairs],
-) -> tuple[MatchTask, ...]:
+) -> tuple[PairingTask, ...]:
     """Letters for the fragments that have to be read: for their keys, or to ask the conditions about known pairs.
 
     Without ``keys`` all pairs are known.
@@ -96,7 +96,7 @@ def match_tasks(
     searched = () if keys is None else strategy.scanned
     condition_only = [id for id, pairs in asked.items() if by_source or len(pairs)]
     return tuple(
-        MatchTask(
+        PairingTask(
             scan=scan,
             key=plan.key,
             keys=keys,

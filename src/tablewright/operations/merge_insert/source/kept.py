@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from tablewright.data.sizes import fixed_width
 from tablewright.operations.merge_insert.keys.key_table import Positions
-from tablewright.operations.rewrite.column_values import joined
+from tablewright.operations.rewrite.column_values import concatenated
 from tablewright.storage.temporary import new_temporary_directory, temporary_space
 
-__all__ = ["KeptSource", "Part", "keep"]
+__all__ = ["KeptSource", "SourcePart", "keep"]
 
 _MEMORY_BYTES_MAX = 256 * 1024 * 1024
 _PART_BYTES = 16 * 1024 * 1024
@@ -31,7 +31,7 @@ _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_ROWS_MAX = 1 << 17
 
 
-class Part(Protocol):
+class SourcePart(Protocol):
     """Some rows of a source, one after the other."""
 
     @property
@@ -70,7 +70,9 @@ class KeptSource:
     {'x': [3, 1]}
     """
 
-    def __init__(self, schema: pa.Schema, parts: Sequence[Part], nbytes: int, directory: str | None = None) -> None:
+    def __init__(
+        self, schema: pa.Schema, parts: Sequence[SourcePart], nbytes: int, directory: str | None = None
+    ) -> None:
         self.schema, self.nbytes = schema, nbytes
         self._parts = tuple(parts)
         self._starts = np.cumsum([0, *(part.num_rows for part in parts)])
@@ -129,7 +131,7 @@ class KeptSource:
         found = list(self._ascending(wanted, names))
         if not found:
             return _no_rows(self.schema, names)
-        batch = joined(found)
+        batch = concatenated(found)
         return batch if places is None else batch.take(pa.array(places))
 
     def _ascending(self, positions: Positions, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -177,7 +179,7 @@ def _fitting_rows(width: int) -> int:
 class _Chosen:
     """Some rows of a part."""
 
-    def __init__(self, part: Part, offsets: Positions) -> None:
+    def __init__(self, part: SourcePart, offsets: Positions) -> None:
         self._part, self._offsets = part, offsets
         self.num_rows = len(offsets)
 
@@ -213,16 +215,16 @@ def _in_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     nbytes = 0
     for batch in batches:
         if waiting and batch.nbytes >= _PART_BYTES:
-            yield joined(waiting)
+            yield concatenated(waiting)
             waiting, nbytes = [], 0
         if batch.num_rows:
             waiting.append(batch)
             nbytes += batch.nbytes
         if nbytes >= _PART_BYTES:
-            yield joined(waiting)
+            yield concatenated(waiting)
             waiting, nbytes = [], 0
     if waiting:
-        yield joined(waiting)
+        yield concatenated(waiting)
 
 
 def _on_disk(schema: pa.Schema, held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> KeptSource:

@@ -25,12 +25,12 @@ from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.merge_insert.source.shared import SharedSource, opened
 from tablewright.operations.merge_insert.write.values import SourceColumns, SourceRows
 from tablewright.operations.rewrite.costs import REWRITE_COLUMNS, REWRITE_ROWS, FragmentChoice
-from tablewright.operations.rewrite.finish import Inserted, Rewritten
+from tablewright.operations.rewrite.finish import InsertedRows, Rewritten
 from tablewright.operations.rewrite.fragment_change import FragmentChange
 from tablewright.operations.rewrite.groups import row_groups
 from tablewright.operations.rewrite.hide import HiddenRows, hide_each
-from tablewright.operations.rewrite.move import ROWS_PER_FILE_MAX, Moved, move_rows
-from tablewright.operations.rewrite.patch import Patched, patch_columns
+from tablewright.operations.rewrite.move import ROWS_PER_FILE_MAX, MovedRows, move_rows
+from tablewright.operations.rewrite.patch import PatchedColumns, patch_columns
 from tablewright.reading.context import TaskContext
 from tablewright.storage.base import Location
 from tablewright.storage.uncommitted import removed_on_failure
@@ -131,7 +131,7 @@ def run_merge_write(task: MergeWriteTask, world: World) -> Rewritten:
             return _run_hide(task, world)
 
 
-def _run_rows(task: MergeRowsTask, world: World) -> Moved:
+def _run_rows(task: MergeRowsTask, world: World) -> MovedRows:
     context = TaskContext(world, task.base_paths)
     positions = np.concatenate([part.pairs.positions for part in task.parts])
     return move_rows(
@@ -145,7 +145,7 @@ def _run_rows(task: MergeRowsTask, world: World) -> Moved:
     )
 
 
-def _run_columns(task: MergeColumnsTask, world: World) -> Patched:
+def _run_columns(task: MergeColumnsTask, world: World) -> PatchedColumns:
     context = TaskContext(world, task.base_paths)
     return patch_columns(
         context,
@@ -158,7 +158,7 @@ def _run_columns(task: MergeColumnsTask, world: World) -> Patched:
     )
 
 
-def _run_insert(task: InsertTask, world: World) -> Inserted:
+def _run_insert(task: InsertTask, world: World) -> InsertedRows:
     source, positions = opened(task.source, world), task.positions
     step = source.rows_per_batch
 
@@ -169,7 +169,7 @@ def _run_insert(task: InsertTask, world: World) -> Inserted:
         return source.take(cut)
 
     options = WriteOptions(max_rows_per_file=ROWS_PER_FILE_MAX, data_storage_version=task.file_version)
-    return Inserted(fragments=write_fragments(world, task.fitted.written(), prefetch(rows, cuts()), options))
+    return InsertedRows(fragments=write_fragments(world, task.fitted.written(), prefetch(rows, cuts()), options))
 
 
 def _run_hide(task: HideTask, world: World) -> HiddenRows:
