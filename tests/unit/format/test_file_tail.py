@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tablewright.errors import CorruptTable
-from tablewright.format.file_descriptor import repaired
 from tablewright.format.file_tail import FileTail, decode_tail
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "lance-blob"
@@ -35,18 +34,3 @@ def test_buffers_lie_inside() -> None:
     short = FileTail(size=10, descriptor=tail.descriptor, columns=tail.columns, version=tail.version)
     with pytest.raises(CorruptTable, match="lies outside"):
         list(short.ranges(range(len(tail.columns)), "x"))
-
-
-def test_repaired() -> None:
-    _, second = _tail("v2_2.2")
-    better = repaired(second.descriptor, "x")
-    assert better is not None and better != second.descriptor
-    assert repaired(better, "x") is None
-    _, first = _tail("v1_2.1")
-    assert repaired(first.descriptor, "x") is None
-    described = repaired(first.descriptor, "x", describe=True)
-    assert described is not None
-    assert repaired(described, "x", describe=True) is None
-    assert repaired(b"", "x") is None
-    with pytest.raises(CorruptTable):
-        repaired(b"\xff lance-encoding:blob", "x")

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
 import pytest
-from pyroaring import BitMap
 
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.proto import rows_pb2
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids, encode_row_ids
-from tablewright.format.row_versions import VersionSequence, decode_versions, encode_versions
 from tablewright.format.segments import (
     Array,
     NumberArray,
     Range,
-    RangeWithBitmap,
     RangeWithHoles,
-    Segment,
-    SortedArray,
 )
 
 TOP = 2**64 - 1
@@ -62,45 +56,6 @@ def test_golden_bytes_of_two_segments_and_of_none() -> None:
 
 def numbers(*values: int) -> NumberArray:
     return NumberArray.of(np.array(values, np.uint64))
-
-
-SEGMENTS: list[Segment] = [
-    Range(0, 0),
-    Range(7, 12),
-    Range(TOP - 3, TOP),
-    RangeWithHoles(10, 20, numbers()),
-    RangeWithHoles(10, 20, numbers(10, 11, 15, 19)),
-    RangeWithHoles(0, 3, numbers(0, 1, 2)),
-    RangeWithHoles(TOP - 4, TOP, numbers(TOP - 4, TOP - 1)),
-    RangeWithBitmap(3, 14, b"\xff\x05"),
-    RangeWithBitmap(3, 3, b""),
-    RangeWithBitmap(0, 8, b"\0"),
-    SortedArray(numbers()),
-    SortedArray(numbers(0, 5, TOP)),
-    SortedArray(NumberArray(64, 0, np.array([1, 2], "<u8").tobytes())),
-    Array(numbers(9, 2, TOP, 0)),
-    Array(NumberArray(32, 4, np.array([9, 2], "<u4").tobytes())),
-]
-
-
-@pytest.mark.parametrize("segment", SEGMENTS, ids=str)
-def test_each_shape_agrees_with_its_values(segment: Segment) -> None:
-    values = segment.values()
-    assert values.dtype == np.uint64
-    assert segment.count == len(values)
-    assert segment.bounds() == ((int(values.min()), int(values.max())) if len(values) else None)
-    asked = np.array(sorted({0, 1, 2, 3, 5, 7, 9, 10, 11, 15, 19, 20, TOP - 4, TOP - 3, TOP - 1, TOP}), np.uint64)
-    places = values.tolist()
-    expected = [places.index(number) if number in places else -1 for number in asked.tolist()]
-    assert segment.positions(asked).tolist() == expected
-    firsts, lasts = segment.intervals()
-    spread = [
-        number for low, high in zip(firsts.tolist(), lasts.tolist(), strict=True) for number in range(low, high + 1)
-    ]
-    assert spread == places
-    sequence = RowIdSequence((segment,))
-    assert decode_row_ids(encode_row_ids(sequence), "p", len(values)) == sequence
-    assert pickle.loads(pickle.dumps(sequence)) == sequence
 
 
 def test_cut_join_and_pick() -> None:
@@ -208,92 +163,3 @@ def test_the_count_of_rows_is_checked() -> None:
         segment_bytes(range_with_holes=ranges.RangeWithHoles(start=0, end=9, holes=array_of(16, [2, 3, 6, 7, 8])))
     )
     assert decode_row_ids(holes, "p").to_numpy().tolist() == [2, 3, 6, 7, 8, 0, 1, 4, 5]
-
-
-# ------------------------------------------------------------------------------------------------------------- versions
-GOLDEN_VERSIONS = {  # bytes of pylance 14.0.2
-    ((10, 1),): "0a080a040a02100a1001",
-    ((2, 1), (1, 2)): "0a080a040a02100210010a0a0a060a04080210031002",
-    ((6, 1), (2, 8), (2, 1)): "0a080a040a02100610010a0a0a060a040806100810080a0a0a060a040808100a1001",
-}
-
-
-@pytest.mark.parametrize(("runs", "stored"), GOLDEN_VERSIONS.items(), ids=str)
-def test_golden_versions_both_ways(runs: tuple[tuple[int, int], ...], stored: str) -> None:
-    made = VersionSequence.from_runs(runs)
-    assert encode_versions(made).hex() == stored
-    decoded = decode_versions(bytes.fromhex(stored), "p")
-    assert decoded == made
-    assert decoded.runs == runs
-    assert encode_versions(pickle.loads(pickle.dumps(decoded))).hex() == stored
-
-
-def test_version_arithmetic() -> None:
-    six = VersionSequence.constant(10, 1).patched(np.array([6, 7]), 8)
-    assert six.runs == ((6, 1), (2, 8), (2, 1))
-    assert len(six) == 10
-    assert VersionSequence.constant(10, 1).patched(BitMap([6, 7]), 8) == six
-    assert six.patched(BitMap(), 9) == six
-    assert six.concat(VersionSequence.constant(3, 1)).runs == ((6, 1), (2, 8), (5, 1))
-    assert six.select(np.array([7, 0, 1])).runs == ((1, 8), (2, 1))
-    mask = np.ones(10, np.bool_)
-    mask[:6] = False
-    assert six.select(mask).runs == ((2, 8), (2, 1))
-    assert VersionSequence.constant(0, 5) == VersionSequence() == six.select(np.array([], np.int64))
-    assert encode_versions(VersionSequence()) == b"" and len(decode_versions(b"", "p")) == 0
-    assert VersionSequence.from_runs([(1, 3), (0, 9), (2, 3)]).runs == ((3, 3),)
-    for bad in (np.array([10]), np.array([-1])):
-        with pytest.raises(InvalidRequest):
-            six.patched(bad, 3)
-
-
-@pytest.mark.parametrize("version", [0, 1, 127, 128, 2**14 - 1, 2**14, 2**35, 2**63, TOP])
-@pytest.mark.parametrize("count", [1, 127, 128, 300, 2**21, 2**31])
-def test_our_encoder_and_protobuf_agree(count: int, version: int) -> None:
-    made = VersionSequence.from_runs([(count, version), (1, 77)])
-    message = rows_pb2.VersionSequence.FromString(encode_versions(made))
-    assert [(run.span.range.start, run.span.range.end, run.version) for run in message.runs] == [
-        (0, count, version),
-        (count, count + 1, 77),
-    ]
-    assert message.SerializeToString() == encode_versions(made)
-    assert decode_versions(encode_versions(made), "p", count + 1) == made
-
-
-def test_only_the_count_of_a_span_matters_and_spans_come_back() -> None:
-    spans = [
-        rows_pb2.Segment(range=ranges.Range(start=5, end=8)),
-        rows_pb2.Segment(range_with_bitmap=ranges.RangeWithBitmap(start=0, end=9, bitmap=b"\x0f\x01")),
-        rows_pb2.Segment(range=ranges.Range(start=0, end=2)),
-        rows_pb2.Segment(range=ranges.Range()),
-        rows_pb2.Segment(sorted_array=array_of(16, [1, 3])),
-    ]
-    message = rows_pb2.VersionSequence(
-        runs=[rows_pb2.VersionRun(span=span, version=at + 1) for at, span in enumerate(spans)]
-    )
-    stored = message.SerializeToString()
-    decoded = decode_versions(stored, "p", 12)
-    assert decoded.runs == ((3, 1), (5, 2), (2, 3), (0, 4), (2, 5))
-    assert decoded.to_numpy().tolist() == [1] * 3 + [2] * 5 + [3] * 2 + [5] * 2
-    assert encode_versions(decoded) == stored
-    assert encode_versions(decoded.patched(np.array([0]), 1)) != stored
-
-
-@pytest.mark.parametrize(
-    "stored",
-    [
-        b"\xff",
-        bytes.fromhex("0a00"),  # a run without a span
-        bytes.fromhex("0a0210"),
-        bytes.fromhex("0a021001"),
-        bytes.fromhex("0a060a040a020805"),  # a range that ends before it starts
-        bytes.fromhex("0a0d0a0b0a0910ffffffffffffffff7f"),
-        bytes.fromhex("0a0e0a0c0a0a10ffffffffffffffffff01"),
-        bytes.fromhex("0a040a020aff"),
-    ],
-)
-def test_hostile_versions_are_corrupt(stored: bytes) -> None:
-    with pytest.raises(CorruptTable, match="manifest"):
-        decode_versions(stored, "manifest")
-    with pytest.raises(CorruptTable, match="manifest"):
-        decode_versions(stored, "manifest", 3)

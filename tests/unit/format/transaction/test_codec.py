@@ -3,17 +3,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.format.samples import FILE, SCHEMA, fragment
+from tests.unit.format.samples import fragment
 
 from tablewright.errors import CorruptTable, InternalError, UnsupportedFeature
 from tablewright.format.proto import transaction_pb2 as pb
-from tablewright.format.roaring import decode_bitmap
 from tablewright.format.transaction import (
     Append,
-    DataReplacement,
-    DataReplacementGroup,
-    MapUpdate,
-    Merge,
     Operation,
     ReserveFragments,
     Restore,
@@ -21,7 +16,6 @@ from tablewright.format.transaction import (
     Transaction,
     UnknownOperation,
     Update,
-    UpdateConfig,
     UpdateMemWalState,
     decode_transaction,
     encode_transaction,
@@ -95,41 +89,6 @@ def test_unknown_fields_survive_at_every_level() -> None:
     assert encode_transaction(decode_transaction(data, "x")) == data
 
 
-def test_settings_in_the_old_style() -> None:
-    old = pb.UpdateConfig(
-        upsert_values={"a": "1"},
-        delete_keys=["b"],
-        schema_metadata={"s": "2"},
-        field_metadata={3: pb.OldFieldMetadata(metadata={"f": "4"})},
-    )
-    assert _operation(update_config=old) == UpdateConfig(
-        config_updates=MapUpdate(entries={"a": "1", "b": None}),
-        schema_metadata_updates=MapUpdate(entries={"s": "2"}, replace=True),
-        field_metadata_updates={3: MapUpdate(entries={"f": "4"}, replace=True)},
-    )
-
-
-def test_settings_in_both_styles_are_corrupt() -> None:
-    both = pb.UpdateConfig(upsert_values={"a": "1"}, config_updates=pb.MapUpdate())
-    with pytest.raises(CorruptTable, match="mixes the old and the new style"):
-        _operation(update_config=both)
-
-
-def test_an_ungrouped_rewrite_is_one_group() -> None:
-    message = pb.Rewrite(old_fragments=[{"id": 1}], new_fragments=[{"id": 2}])
-    operation = _operation(rewrite=message)
-    assert isinstance(operation, Rewrite)
-    (group,) = operation.groups
-    assert [one.id for one in group.old_fragments] == [1]
-    assert [one.id for one in group.new_fragments] == [2]
-
-
-def test_lists_of_offsets_become_bitmaps() -> None:
-    operation = _operation(update=pb.Update(updated_fragment_offsets={4: pb.OffsetList(values=[7, 2])}))
-    assert isinstance(operation, Update)
-    assert sorted(decode_bitmap(operation.updated_fragment_offsets[4])) == [2, 7]
-
-
 def test_broken_parts_are_corrupt() -> None:
     for update in (pb.Update(updated_fragment_offset_bitmaps={1: b"x"}), pb.Update.FromString(b"\x38\x09")):
         with pytest.raises(CorruptTable, match="x: the update can't be decoded"):
@@ -145,23 +104,3 @@ def test_broken_parts_are_corrupt() -> None:
 def test_a_value_that_does_not_fit_is_our_mistake() -> None:
     with pytest.raises(InternalError, match="Transaction u can't be encoded"):
         encode_transaction(_transaction(Restore(version=-1)))
-
-
-def test_names() -> None:
-    assert Append.name == "Append"
-    assert Merge(fragments=(), schema=SCHEMA).name == "Merge"
-    replacement = DataReplacement(replacements=(DataReplacementGroup(fragment_id=1, new_file=FILE),))
-    assert replacement.name == "DataReplacement"
-
-
-@pytest.mark.parametrize(
-    ("update", "expected"),
-    [
-        (MapUpdate(entries={}), {"a": "1", "b": "2"}),
-        (MapUpdate(entries={"a": "9"}), {"a": "9", "b": "2"}),
-        (MapUpdate(entries={"a": None, "c": None}), {"b": "2"}),
-        (MapUpdate(entries={"c": "3"}, replace=True), {"c": "3"}),
-    ],
-)
-def test_map_updates(update: MapUpdate, expected: dict[str, str]) -> None:
-    assert update.applied({"a": "1", "b": "2"}) == expected
