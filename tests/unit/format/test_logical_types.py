@@ -1,4 +1,4 @@
-"""Names of types in manifests. Every type: tests/property/test_schema_codecs.py; as Lance names them: tests/differential"""
+"""Names of types in manifests. Every type: tests/property/test_schema_codecs.py."""
 
 from __future__ import annotations
 
