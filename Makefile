@@ -38,7 +38,7 @@ check: $(STAMP) ## ruff, mypy --strict, imports between the layers, the one impo
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-cache
 	@$(PYTHON) tools/lance_imports.py
-	@$(PYTHON) tools/structure.py length
+	@$(PYTHON) tools/structure.py
 
 fix: $(STAMP) ## let ruff mend and format what it can
 	@$(VENV)/bin/ruff check --fix .

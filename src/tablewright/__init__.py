@@ -8,7 +8,7 @@
 
 from tablewright import commit, errors, fragment, schema, udf
 from tablewright._version import __version__
-from tablewright.api.commit import CommitBuilder
+from tablewright.api.commit_builder import CommitBuilder
 from tablewright.dataset import (
     DatasetBasePath,
     Index,

@@ -5,14 +5,13 @@
 """
 
 from tablewright.api.changes_feed import Changes
-from tablewright.api.dataset import LanceDataset, dataset
+from tablewright.api.dataset import LanceDataset, dataset, write_dataset
 from tablewright.api.delta import DatasetDelta
 from tablewright.api.merge_insert import MergeInsertBuilder
 from tablewright.api.operation import DatasetBasePath, Index, IndexFile, LanceOperation, Transaction
 from tablewright.api.refs import Branches, Tags
 from tablewright.api.scanner import ColumnOrdering, LanceScanner
 from tablewright.api.sql import SqlQuery, SqlQueryBuilder
-from tablewright.api.write import write_dataset
 from tablewright.operations.write import COMMIT_MESSAGE_KEY as LANCE_COMMIT_MESSAGE_KEY
 
 __all__ = [

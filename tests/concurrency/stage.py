@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 ADDRESS = "memory://stage/table"
-_MODULES = ("write", "dataset", "commit", "fragment")
+_MODULES = ("dataset", "pinned")
 _thread = threading.local()
 _names = iter(range(10**9))
 

@@ -14,7 +14,9 @@ from tests.concurrency.stage import ADDRESS, copied, listing, new_store, on_stag
 
 import tablewright as tw
 from tablewright.errors import CommitUnknown, TablewrightError
-from tablewright.operations.enable_row_ids import run_enable
+from tablewright.jobs.attempt import run_job
+from tablewright.jobs.row_ids import RowIdsJob
+from tablewright.jobs.table import Table
 from tablewright.testing import EVERY_FAULT, FaultyStore, SimulatedCrash, at_call
 from tablewright.transaction import commit as loop
 from tablewright.transaction.retry import RetryOptions
@@ -130,7 +132,7 @@ def test_a_commit_that_loses_races_is_made_again(monkeypatch: pytest.MonkeyPatch
         return real(world, *args)
 
     monkeypatch.setattr(loop, "publish", publish)
-    run_enable(ds._snapshot, RetryOptions(conflict_retries=0))
+    run_job(RowIdsJob(RetryOptions(conflict_retries=0)), Table(ds._snapshot))
     ds = tw.dataset(uri)
     assert ds.version == 5 and ds.count_rows() == 43
     assert _ids(ds)[5] == 5 << 32 and _ids(ds)[40] == 4 << 32

@@ -11,7 +11,7 @@ import itertools
 import pickle
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ from tablewright.testing import (
     on_call,
     seeded_world,
 )
+from tablewright.world import World
 
 EMPTY = Model(COLUMNS)
 
@@ -193,36 +194,39 @@ def test_a_source_on_disk_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 class Workers:
-    """An engine whose tasks are letters: each is pickled, and opens the table's store for itself."""
+    """An engine whose tasks are pickled, each with its own world at the table's location."""
 
     name = "workers"  # neither here nor on Spark
+    in_process = False
 
     def __init__(self, dies_at: int | None = None) -> None:
         self.dies_at, self.tasks = dies_at, 0
 
     def map(
         self,
-        function: Callable[[Any], Any],
+        run: Callable[[Any, World], Any],
         tasks: Sequence[Any],
+        world: World,
         *,
         describe: str = "",
-        discard: Callable[[list[Any]], None] | None = None,
+        keep: Callable[[Any], None] | None = None,
     ) -> list[Any]:
-        made = list[Any]()
-        try:
-            for task in tasks:
-                self.tasks += 1
-                if self.tasks - 1 == self.dies_at:
-                    raise StorageError("a worker died")
-                made.append(pickle.loads(pickle.dumps(function(pickle.loads(pickle.dumps(task))))))
-        except Exception:
-            if discard is not None:
-                discard(made)
-            raise
+        made, location = list[Any](), world.store.location
+        for task in tasks:
+            self.tasks += 1
+            if self.tasks - 1 == self.dies_at:
+                raise StorageError("a worker died")
+            own = World(store=open_store(location.uri, location.storage_options))
+            made.append(pickle.loads(pickle.dumps(run(pickle.loads(pickle.dumps(task)), own))))
+            if keep is not None:
+                keep(made[-1])
         return made
 
-    def stream(self, function: Callable[[Any], Any], tasks: Sequence[Any], *, describe: str = "") -> Iterator[Any]:
-        return iter(self.map(function, tasks, describe=describe))
+    def outcomes(self, *given: Any, **options: Any) -> list[Any]:
+        raise NotImplementedError
+
+    def exchange(self, *given: Any, **options: Any) -> list[Any]:
+        raise NotImplementedError
 
 
 _seeds = itertools.count(1000)

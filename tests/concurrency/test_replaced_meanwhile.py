@@ -24,6 +24,7 @@ from tablewright.errors import (
     VersionNotFound,
 )
 from tablewright.format.naming import manifest_path
+from tablewright.jobs.table import Table
 from tablewright.storage import Store
 from tablewright.storage.base import ObjectNotFound
 from tablewright.testing import Call, FaultyStore, Pause, at_call, seeded_world
@@ -81,7 +82,7 @@ def _run(store: Store, change: Change, open_it: Callable[[], Any], at: int, riva
         opened = open_it()
     faulty = FaultyStore(store, at_call(at, Pause(act)))
     with within(seeded_world(faulty, 2)):
-        dataset = opened._at(_moved(opened._snapshot, faulty))
+        dataset = opened._at(Table(_moved(opened._snapshot, faulty)))
         try:
             change(dataset)
             error = None

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablewright.engine.spark import groups
+from tablewright.engine import frame_engine
 from tablewright.engine.spark.inputs import frame_of
 from tablewright.errors import InvalidRequest
 from tablewright.paimon import assign
@@ -46,7 +46,7 @@ def sorted_rows(frame: Any) -> pa.Table:
 
 
 def test_spark_equals_arrow(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assign, "_HASHES_PER_LETTER", 50)
+    monkeypatch.setattr(assign, "_HASHES_PER_MESSAGE", 50)
     options = BucketOptions(target_rows=200, initial_buckets=2, max_buckets=4)
     first = assign_buckets(table(1).slice(0, 500), index=BucketIndex.of({}, options), **HOW)
     index = BucketIndex.of({}, options).updated(first.hash_files())
@@ -92,4 +92,4 @@ def test_errors_come_home(spark: Any) -> None:
         assign_buckets(frame, index=index, **(HOW | {"schema": None})).hash_files()
     with pytest.raises(InvalidRequest, match="'vector' of type list"):
         assign_buckets(frame, ["vector"])
-    assert groups.default_partitions(frame) == 2
+    assert frame_engine(frame=frame).shuffle_partitions == 2

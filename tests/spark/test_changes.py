@@ -26,6 +26,7 @@ from tests.property import row_model
 from tests.property.row_model import AddColumns, Append, Change, Delete, Expression, Update, ids_in, literal, plus
 
 import tablewright as tw
+from tablewright.engine.spark import answers as spark_answers
 from tablewright.engine.spark import tasks as spark_tasks
 from tablewright.errors import InvalidRequest, TablewrightError
 
@@ -86,8 +87,8 @@ def test_spark_makes_the_table_that_the_local_engine_makes(
     spark: Any, tmp_path: Path, name: str, stable: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history, change = _history(tmp_path, stable=stable), CHANGES[name]
-    collect, jobs = spark_tasks._collect, []
-    monkeypatch.setattr(spark_tasks, "_collect", lambda *given: jobs.append(given) or collect(*given))
+    collect, jobs = spark_answers._collect, []
+    monkeypatch.setattr(spark_answers, "_collect", lambda *given: jobs.append(given) or collect(*given))
     copy = str(tmp_path / "copy.lance")
     shutil.copytree(history.uri, copy)
     change.run(tw, tw.dataset(copy, engine="local"))
@@ -185,19 +186,19 @@ def test_only_metadata_comes_back(spark: Any, tmp_path: Path, name: str, monkeyp
     tw.write_dataset(table, uri, max_rows_per_file=rows // 4)
     sizes: list[int] = []
     sent: list[int] = []
-    collect, post = spark_tasks._collect, spark_tasks.post
+    collect, distribute = spark_answers._collect, spark_tasks.distribute
 
     def weighed(*arguments: Any) -> Any:
         found = list(collect(*arguments))
-        sizes.extend(len(result) for _, _, result in found)
+        sizes.extend(len(result) for _, _, _, result in found)
         return iter(found)
 
-    def posted(session: Any, letters: Any) -> Any:
-        sent.extend(map(len, letters))
-        return post(session, letters)
+    def distributed(session: Any, payloads: Any) -> Any:
+        sent.extend(map(len, payloads))
+        return distribute(session, payloads)
 
-    monkeypatch.setattr(spark_tasks, "_collect", weighed)
-    monkeypatch.setattr(spark_tasks, "post", posted)
+    monkeypatch.setattr(spark_answers, "_collect", weighed)
+    monkeypatch.setattr(spark_tasks, "distribute", distributed)
     dataset = tw.dataset(uri, engine=spark)
     match name:
         case "delete":

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import tablewright as tw
+from tablewright.engine.spark import marks
 from tablewright.errors import InternalError, InvalidRequest, JobCancelled, TablewrightError
-from tablewright.operations import marked
 
 pytestmark = pytest.mark.timeout(300)
 WAIT_SECONDS = 120.0
@@ -23,7 +23,7 @@ WAIT_SECONDS = 120.0
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine may be slow: a worker whose task was cancelled gets time to write what it had received."""
-    monkeypatch.setattr(marked, "QUIET_SECONDS", 2.0)
+    monkeypatch.setattr(marks, "QUIET_SECONDS", 2.0)
 
 
 @pytest.fixture

@@ -28,18 +28,21 @@ import time
 from pathlib import Path
 
 import lance, pyarrow as pa, tablewright as tw
-from tablewright.engine.spark.frames import write_frame
+from tablewright.engine import choose_engine
 from tablewright.engine.spark.java import find_java
 from tablewright.engine.spark.session import MASTER, embedded_session
-from tablewright.engine.spark.tasks import run_tasks
 from tablewright.errors import InternalError, TablewrightError
+from tablewright.storage import open_store
+from tablewright.world import World
 
 folder = os.environ["FOLDER"]
 print(find_java().origin)
 spark = embedded_session(MASTER.replace("]", ",2]"), brief=True)  # a task is tried twice
-print(run_tasks(spark, abs, [-1, -2]), spark.range(100).repartition(3).count())
+engine, world = choose_engine(0, spark).engine, World(open_store(folder + "/world"))
+absolute = lambda task, world: abs(task)
+print(engine.map(absolute, [-1, -2], world), spark.range(100).repartition(3).count())
 
-def die_once(number):
+def die_once(number, world):
     import os, signal
     try:
         open(folder + f"/died-{number}", "x")
@@ -47,9 +50,9 @@ def die_once(number):
         return number * 10
     os.kill(os.getpid(), signal.SIGKILL)
 
-print(run_tasks(spark, die_once, range(2)))
+print(engine.map(die_once, range(2), world))
 
-def write(batches):
+def write(batches, world):
     import os, signal, uuid
     rows = pa.Table.from_batches(batches)
     name = folder + f"/{uuid.uuid4().hex}.arrow"
@@ -63,16 +66,16 @@ def write(batches):
             pass
     return name
 
-names = write_frame(spark.range(0, 100, 1, 4), write, pa.schema({"id": pa.int64()}))
+names = engine.write_frame(spark.range(0, 100, 1, 4), write, world, pa.schema({"id": pa.int64()}))
 rows = [row for name in names for row in pa.ipc.open_file(name).read_all()["id"].to_pylist()]
 print(rows == list(range(100)), len(names), len(list(Path(folder).glob("*.arrow"))))
 
-def die(number):
+def die(number, world):
     import os, signal
     os.kill(os.getpid(), signal.SIGKILL)
 
 try:
-    run_tasks(spark, die, [1], describe="Compacting")
+    engine.map(die, [1], world, describe="Compacting")
 except InternalError as error:
     print(str(error).splitlines()[0])
 
@@ -109,11 +112,11 @@ there = lance.dataset(uri)
 there.validate()
 print(there.version, there.schema.names)
 
-from tablewright.api import merge_job
+from tablewright.jobs.merge import job as merge_job
 from tablewright.operations.merge_insert.match import shuffle, strategy
 
 shuffle._ROWS_PER_PARTITION, shuffle._ROWS_PER_TASK = 20, 10
-real = {name: getattr(merge_job, name) for name in ("run_match_task", "run_write_task", "produce_keys", "JoinKeys")}
+real = {name: getattr(merge_job, name) for name in ("run_pairing_task", "run_merge_write", "produce_keys", "JoinKeys")}
 
 def dies(name, always, paths=()):
     import os, signal
@@ -161,28 +164,29 @@ def merge(uri, **mortal):
         return type(error).__name__
 
 match, write, produce, join = (real[name] for name in real)
-print(merge(table("broadcast"), run_match_task=mortal_task("match", match), run_write_task=mortal_task("write", write)))
-print(merge(table("broadcast-in-vain"), run_write_task=mortal_task("write-in-vain", write, always=True)))
+pairing, writing = mortal_task("match", match), mortal_task("write", write)
+print(merge(table("broadcast"), run_pairing_task=pairing, run_merge_write=writing))
+print(merge(table("broadcast-in-vain"), run_merge_write=mortal_task("write-in-vain", write, always=True)))
 strategy.KEYS_PER_WORKER_MAX = 0  # everything is shuffled
 print(merge(table("shuffle"), produce_keys=mortal_stream("produce", produce), JoinKeys=mortal_join("join", join),
-            run_write_task=mortal_task("write-shuffled", write)))
+            run_merge_write=mortal_task("write-shuffled", write)))
 print(merge(table("shuffle-in-vain"), JoinKeys=mortal_join("join-in-vain", join, always=True)))
 
-def sleep(number):
+def sleep(number, world):
     import time
     open(folder + f"/asleep-{number}", "x")
     time.sleep(60)
 
 began = time.monotonic()
 try:
-    run_tasks(spark, sleep, range(4))
+    engine.map(sleep, range(4), world)
 except KeyboardInterrupt:
     print("interrupted", len(list(Path(folder).glob("asleep-*"))) < 4)
 tracker = spark.sparkContext.statusTracker()  # it learns of the end a moment later
 while tracker.getActiveJobsIds() and time.monotonic() - began < 30:
     time.sleep(0.05)
 print("active", tracker.getActiveJobsIds())
-print(run_tasks(spark, abs, [-7]))
+print(engine.map(absolute, [-7], world))
 """
 
 

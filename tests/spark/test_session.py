@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
-from tablewright.engine import active_session, choose_engine
+from tablewright.engine import active_session, choose_engine, frame_engine
 from tablewright.engine.spark.engine import SparkEngine
-from tablewright.engine.spark.session import embedded_session, session_for
+from tablewright.engine.spark.session import embedded_session
+from tablewright.storage import open_store
+from tablewright.world import World
 
 
 def test_the_active_session_is_used(spark: Any) -> None:
     assert active_session() is spark
     assert embedded_session() is spark
-    assert session_for() is spark
+    assert frame_engine().session is spark
     assert SparkEngine().session is spark
     assert choose_engine(0, "spark").engine.session is spark  # type: ignore[attr-defined]
     assert choose_engine(64 << 20).engine.name == "spark"
 
 
-def test_a_given_session_wins(spark: Any) -> None:
+def test_a_given_session_wins(spark: Any, tmp_path: Path) -> None:
     other = spark.newSession()
-    assert session_for(other) is other
-    assert session_for("spark", other) is other
-    assert SparkEngine(other).map(abs, [-1]) == [1]
+    assert frame_engine(other).session is other
+    assert frame_engine("spark", other).session is other
+    assert SparkEngine(other).map(lambda task, world: abs(task), [-1], World(open_store(tmp_path))) == [1]
 
 
 def test_the_embedded_session_is_small_and_safe(spark: Any) -> None:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import operator
 import os
 import threading
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tablewright.engine.base import Engine
 from tablewright.engine.local import LocalEngine
-from tablewright.engine.spark import jobs, tasks
+from tablewright.engine.spark import jobs, payload
 from tablewright.engine.spark.engine import SparkEngine
 from tablewright.engine.spark.jobs import run_job
-from tablewright.engine.spark.tasks import CARRIED_BYTES_MAX, run_tasks
+from tablewright.engine.spark.payload import CARRIED_BYTES_MAX
+from tablewright.engine.spark.tasks import run_tasks
 from tablewright.errors import CommitConflict, InternalError, InvalidRequest
+from tablewright.storage import open_store
+from tablewright.storage.requests import requests_made
+from tablewright.world import World
 
 
 @pytest.fixture(params=["local", "spark"])
@@ -26,37 +32,119 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     return SparkEngine(request.getfixturevalue("spark"))
 
 
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A world that workers reach."""
+    return World(open_store(tmp_path))
+
+
+def alone(function: Callable[[Any], Any]) -> Callable[[Any, World], Any]:
+    """A task function that does not look at the world."""
+    return lambda task, world: function(task)
+
+
+def results(spark: Any, function: Callable[[Any], Any], tasks: Sequence[Any], world: World, **options: Any) -> Any:
+    return [outcome.unwrap() for outcome in run_tasks(spark, alone(function), tasks, world, **options)]
+
+
 def test_both_are_engines(engine: Engine) -> None:
     assert isinstance(engine, Engine)
+    assert engine.in_process == (engine.name == "local")
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 33])
-def test_results_come_in_the_order_of_tasks(engine: Engine, count: int) -> None:
-    letters = [(number, "x" * number) for number in range(count)]
-    assert engine.map(operator.itemgetter(0), letters) == list(range(count))
-    assert list(engine.stream(operator.itemgetter(1), letters)) == ["x" * number for number in range(count)]
+def test_results_come_in_the_order_of_tasks(engine: Engine, world: World, count: int) -> None:
+    tasks = [(number, "x" * number) for number in range(count)]
+    assert engine.map(alone(operator.itemgetter(0)), tasks, world) == list(range(count))
+    outcomes = engine.outcomes(alone(operator.itemgetter(1)), tasks, world)
+    assert [outcome.unwrap() for outcome in outcomes] == ["x" * number for number in range(count)]
 
 
-def test_our_errors_keep_type_and_facts(engine: Engine) -> None:
-    def fail(number: int) -> int:
-        from tablewright.errors import CommitConflict
+def fail(number: int, world: World) -> int:
+    from tablewright.errors import CommitConflict
 
-        if number:
-            raise CommitConflict("Delete", "Update", 6, fragments=(1, number))
-        return number
+    if number % 2:
+        raise CommitConflict("Delete", "Update", 6, fragments=(1, number))
+    return number
 
+
+def by_value(function: Any) -> Any:
+    """A function of a test module travels by value: workers can't import tests."""
+    import sys
+
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
+    return function
+
+
+def test_our_errors_keep_type_and_facts(engine: Engine, world: World) -> None:
+    kept: list[int] = []
     with pytest.raises(CommitConflict) as caught:
-        engine.map(fail, [0, 2])
-    assert caught.value.fragments == (1, 2)
-    assert str(caught.value) == str(CommitConflict("Delete", "Update", 6, fragments=(1, 2)))
+        engine.map(by_value(fail), [0, 3], world, keep=kept.append)
+    assert caught.value.fragments == (1, 3)
+    assert str(caught.value) == str(CommitConflict("Delete", "Update", 6, fragments=(1, 3)))
+    assert kept == [0], "what succeeded is known before the error is raised"
 
 
-def test_other_errors_keep_the_worker_traceback(spark: Any) -> None:
-    def divide(number: int) -> float:
+def test_outcomes_are_one_per_task(engine: Engine, world: World) -> None:
+    kept: list[int] = []
+    outcomes = engine.outcomes(by_value(fail), range(5), world, keep=kept.append)
+    assert sorted(kept) == [0, 2, 4]
+    assert [outcome.result for outcome in outcomes] == [0, None, 2, None, 4]
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    assert [getattr(error, "fragments", None) for error in errors] == [(1, 1), (1, 3)]
+    assert [type(error) for error in errors] == [CommitConflict] * 2
+
+
+def test_a_world_is_opened_where_the_task_runs(engine: Engine, world: World) -> None:
+    """At the location of the caller's; the requests of tasks are counted in this process."""
+
+    def copy(name: str, world: World) -> str:
+        world.store.put(f"{name}-copy", world.store.get(name))
+        return world.store.location.uri
+
+    for name in ("a", "b"):
+        world.store.put(name, name.encode())
+    before = requests_made()
+    assert engine.map(copy, ["a", "b"], world) == [world.store.location.uri] * 2
+    assert requests_made() - before == 4
+    assert [world.store.get(f"{name}-copy") for name in ("a", "b")] == [b"a", b"b"]
+    before = requests_made()
+    (outcome,) = engine.outcomes(copy, ["missing"], world)
+    assert outcome.error is not None
+    assert requests_made() - before == 1, "also those of tasks that fail"
+
+
+def test_files_of_a_job_that_fails_are_removed(spark: Any, world: World) -> None:
+    """No results come home, also not those of tasks that succeeded: their files are found by the mark of the job."""
+
+    def write(number: int, world: World) -> str:
+        from tablewright.format.naming import data_path, new_data_file_name
+
+        path = data_path(new_data_file_name(world.ids.uuid()))
+        world.store.put(path, b"rows")
+        if number == 3:
+            raise ValueError("not one of ours")
+        return path
+
+    world.store.put("data/other.lance", b"rows")
+    kept: list[str] = []
+    for run in (SparkEngine(spark).map, SparkEngine(spark).outcomes):
+        with pytest.raises(InternalError, match="not one of ours"):
+            run(write, range(4), world, keep=kept.append)
+        assert [entry.path for entry in world.store.list("data/")] == ["data/other.lance"]
+    assert kept == []
+    assert len(SparkEngine(spark).map(write, range(3), world)) == 3
+    assert len(list(world.store.list("data/"))) == 4
+
+
+def test_other_errors_keep_the_worker_traceback(spark: Any, world: World) -> None:
+    def divide(number: int, world: World) -> float:
         return 1 / number
 
     with pytest.raises(InternalError) as caught:
-        run_tasks(spark, divide, [1, 0], describe="Dividing")
+        SparkEngine(spark).map(divide, [1, 0], world, describe="Dividing")
     message = str(caught.value)
     assert message.startswith("Dividing failed on a Spark worker:\nTraceback")
     assert "in divide" in message
@@ -64,49 +152,52 @@ def test_other_errors_keep_the_worker_traceback(spark: Any) -> None:
     assert "\tat org.apache" not in message
 
 
-def test_what_cannot_travel_is_refused_before_spark_is_asked(spark: Any) -> None:
+def test_what_cannot_travel_is_refused_before_spark_is_asked(spark: Any, world: World) -> None:
     with pytest.raises(InvalidRequest, match=r"A task can't be sent to a Spark worker.*lock"):
-        run_tasks(spark, len, [threading.Lock()])
+        results(spark, len, [threading.Lock()], world)
     with pytest.raises(InvalidRequest, match="A task function can't be sent"):
-        run_tasks(spark, partial(operator.contains, threading.Lock()), [1])
+        results(spark, partial(operator.contains, threading.Lock()), [1], world)  # type: ignore[arg-type]
 
 
-def test_large_letters_travel_alone(spark: Any) -> None:
-    letters = [bytes([number]) * (CARRIED_BYTES_MAX // 4) for number in range(9)]
-    answers = run_tasks(spark, lambda letter: (letter[0], len(letter)), letters)
+def test_large_tasks_travel_alone(spark: Any, world: World) -> None:
+    tasks = [bytes([number]) * (CARRIED_BYTES_MAX // 4) for number in range(9)]
+    answers = results(spark, lambda task: (task[0], len(task)), tasks, world)
     assert answers == [(number, CARRIED_BYTES_MAX // 4) for number in range(9)]
 
 
-def test_very_many_large_letters_travel_in_several_jobs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "JOB_BYTES_MAX", 2500)
-    letters = [bytes([number]) * 1000 for number in range(5)]
-    assert run_tasks(spark, operator.itemgetter(0), letters) == [0, 1, 2, 3, 4]
+def test_very_many_large_tasks_travel_in_several_jobs(
+    spark: Any, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(payload, "JOB_BYTES_MAX", 2500)
+    tasks = [bytes([number]) * 1000 for number in range(7)]
+    assert results(spark, operator.itemgetter(0), tasks, world) == [0, 1, 2, 3, 4, 5, 6]
 
-    def fail_at_the_end(letter: bytes) -> int:
+    def fail_at_three(task: bytes, world: World) -> int:
         from tablewright.errors import InvalidRequest
 
-        if letter[0] == 4:
+        if task[0] == 3:
             raise InvalidRequest("no")
-        return letter[0]
+        return task[0]
 
-    discarded: list[int] = []
+    engine, kept = SparkEngine(spark), list[int]()
     with pytest.raises(InvalidRequest, match="no"):
-        run_tasks(spark, fail_at_the_end, letters, discard=discarded.extend)
-    assert sorted(discarded) == [0, 1, 2, 3]
+        engine.map(fail_at_three, tasks, world, keep=kept.append)
+    assert sorted(kept) == [0, 1, 2], "no more jobs begin after an error"
+    assert [outcome.result for outcome in engine.outcomes(fail_at_three, tasks, world)] == [0, 1, 2, None, 4, 5, 6]
 
 
-def test_tasks_run_in_other_processes(spark: Any) -> None:
-    assert os.getpid() not in set(run_tasks(spark, lambda _: os.getpid(), range(4)))
+def test_tasks_run_in_other_processes(spark: Any, world: World) -> None:
+    assert os.getpid() not in set(results(spark, lambda _: os.getpid(), range(4), world))
 
 
-def test_the_heap_of_a_worker_is_frozen_once(spark: Any) -> None:
+def test_the_heap_of_a_worker_is_frozen_once(spark: Any, world: World) -> None:
     def frozen(_: int) -> int:
         import gc
 
         return gc.get_freeze_count()
 
-    run_tasks(spark, frozen, range(8))
-    first = {count for count in run_tasks(spark, frozen, range(8)) if count}
+    results(spark, frozen, range(8), world)
+    first = {count for count in results(spark, frozen, range(8), world) if count}
     assert first, "no worker was reused or frozen"
 
 
@@ -122,7 +213,7 @@ def test_a_job_inherits_the_callers_properties(spark: Any) -> None:
     assert not context.getJobTags()
 
 
-def test_progress_is_asked_from_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_asked_from_spark(spark: Any, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, int | None]] = []
     update = jobs.Progress.update
 
@@ -138,12 +229,12 @@ def test_progress_is_asked_from_spark(spark: Any, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(jobs.Progress, "update", note)
     monkeypatch.setattr(jobs.Progress, "_appear", lambda self: None)
-    run_tasks(spark, sleep, range(6), show=True)
+    results(spark, sleep, range(6), world, show=True)
     assert {total for _, total in seen} <= {None, 6}
     assert any(0 < done < 6 and total == 6 for done, total in seen), seen
 
 
-def test_an_interrupt_cancels_the_job_and_only_it(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_cancels_the_job_and_only_it(spark: Any, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(number: int) -> int:
         import time
 
@@ -161,7 +252,7 @@ def test_an_interrupt_cancels_the_job_and_only_it(spark: Any, monkeypatch: pytes
 
     monkeypatch.setattr(jobs._Job, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_tasks(spark, sleep, range(2))
+        results(spark, sleep, range(2), world)
     monkeypatch.undo()
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
-    assert run_tasks(spark, abs, [-1]) == [1]
+    assert results(spark, abs, [-1], world) == [1]

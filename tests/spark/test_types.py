@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from tablewright.engine.spark.frames import read_frame, write_frame
 from tablewright.engine.spark.inputs import adopted_schema, frame_of, requested_schema
 from tablewright.engine.spark.types import cast_batch, frame_schema, spark_schema, struct_type
 from tablewright.errors import InvalidRequest, SchemaMismatch
+from tablewright.storage import open_store
+from tablewright.world import World
 
 NOON = dt.time(12, 30, 15, 123_456)
 DAY = dt.date(2024, 2, 29)
@@ -80,25 +83,31 @@ COLUMNS: dict[str, pa.Array] = {
 TABLE = pa.table(COLUMNS)
 
 
-def read(columns: pa.Table) -> Iterator[pa.RecordBatch]:
+def read(columns: pa.Table, world: World) -> Iterator[pa.RecordBatch]:
     yield from columns.to_batches()
 
 
-def collect(batches: Iterator[pa.RecordBatch]) -> pa.Table:
+def collect(batches: Iterator[pa.RecordBatch], world: World) -> pa.Table:
     return pa.Table.from_batches(batches)
 
 
-def test_every_type_there_and_back(spark: Any) -> None:
-    frame = read_frame(spark, read, [TABLE], TABLE.schema)
-    back = pa.concat_tables(write_frame(frame, collect, TABLE.schema))
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A world that workers reach; nothing is in it."""
+    return World(open_store(tmp_path))
+
+
+def test_every_type_there_and_back(spark: Any, world: World) -> None:
+    frame = read_frame(spark, read, [TABLE], world, TABLE.schema)
+    back = pa.concat_tables(write_frame(frame, collect, world, TABLE.schema))
     assert back.schema == TABLE.schema
     assert back.num_rows == 3
     different = [name for name in TABLE.column_names if not back[name].equals(TABLE[name])]
     assert not different
 
 
-def test_every_type_has_its_values_in_spark(spark: Any) -> None:
-    frame = read_frame(spark, read, [TABLE], TABLE.schema)
+def test_every_type_has_its_values_in_spark(spark: Any, world: World) -> None:
+    frame = read_frame(spark, read, [TABLE], world, TABLE.schema)
     assert frame.schema == struct_type(spark_schema(TABLE.schema))
     seen = frame.toArrow()
     expected = TABLE.cast(spark_schema(TABLE.schema))
@@ -106,8 +115,8 @@ def test_every_type_has_its_values_in_spark(spark: Any) -> None:
     assert not different
 
 
-def test_a_frames_schema_is_the_safe_one(spark: Any) -> None:
-    frame = read_frame(spark, read, [TABLE], TABLE.schema)
+def test_a_frames_schema_is_the_safe_one(spark: Any, world: World) -> None:
+    frame = read_frame(spark, read, [TABLE], world, TABLE.schema)
     schema = frame_schema(frame)
     small = {"large_string": pa.string(), "large_binary": pa.binary()}
     for field in spark_schema(TABLE.schema):
@@ -116,12 +125,12 @@ def test_a_frames_schema_is_the_safe_one(spark: Any) -> None:
     assert adopted_schema(frame, TABLE.schema) == TABLE.schema
 
 
-def test_local_rows_become_a_frame_and_come_back(spark: Any) -> None:
+def test_local_rows_become_a_frame_and_come_back(spark: Any, world: World) -> None:
     zone = spark.conf.get("spark.sql.session.timeZone")
     try:
         spark.conf.set("spark.sql.session.timeZone", "America/Lima")
         frame = frame_of(TABLE, spark)
-        back = pa.concat_tables(write_frame(frame, collect, adopted_schema(frame, TABLE.schema)))
+        back = pa.concat_tables(write_frame(frame, collect, world, adopted_schema(frame, TABLE.schema)))
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
     different = [name for name in TABLE.column_names if back[name].to_pylist() != TABLE[name].to_pylist()]
@@ -129,21 +138,21 @@ def test_local_rows_become_a_frame_and_come_back(spark: Any) -> None:
     assert not different
 
 
-def test_below_microseconds_is_cut(spark: Any) -> None:
+def test_below_microseconds_is_cut(spark: Any, world: World) -> None:
     table = pa.table({"t": pa.array([1_999], pa.timestamp("ns")), "d": pa.array([1_999], pa.duration("ns"))})
-    frame = read_frame(spark, read, [table], table.schema)
-    back = pa.concat_tables(write_frame(frame, collect, table.schema))
+    frame = read_frame(spark, read, [table], world, table.schema)
+    back = pa.concat_tables(write_frame(frame, collect, world, table.schema))
     assert back["t"].cast(pa.int64()).to_pylist() == [1_000]
     assert back["d"].cast(pa.int64()).to_pylist() == [1_000]
 
 
-def test_naive_timestamps_do_not_shift_with_the_session_zone(spark: Any) -> None:
+def test_naive_timestamps_do_not_shift_with_the_session_zone(spark: Any, world: World) -> None:
     zone = spark.conf.get("spark.sql.session.timeZone")
     table = pa.table({"n": pa.array([5], pa.timestamp("us")), "z": pa.array([5], pa.timestamp("us", "UTC"))})
     try:
         spark.conf.set("spark.sql.session.timeZone", "America/Lima")
-        frame = read_frame(spark, read, [table], table.schema)
-        assert pa.concat_tables(write_frame(frame, collect, table.schema)).equals(table)
+        frame = read_frame(spark, read, [table], world, table.schema)
+        assert pa.concat_tables(write_frame(frame, collect, world, table.schema)).equals(table)
         assert frame_schema(frame) == table.schema
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
@@ -168,11 +177,11 @@ def test_two_columns_of_one_name_are_refused(spark: Any) -> None:
         frame_schema(spark.sql("select 1 as a, 2 as b, 3 as a"))
 
 
-def test_a_schema_that_is_asked_for_is_cast_to(spark: Any) -> None:
+def test_a_schema_that_is_asked_for_is_cast_to(spark: Any, world: World) -> None:
     frame = spark.sql("select 1L as n, array(1.5d, 2.5d) as v, 'x' as s")
     wanted = pa.schema({"s": pa.large_string(), "v": pa.list_(pa.float32(), 2), "n": pa.uint8()})
     assert requested_schema(frame, wanted) == wanted
-    back = pa.concat_tables(write_frame(frame, collect, wanted))
+    back = pa.concat_tables(write_frame(frame, collect, world, wanted))
     assert back.to_pylist() == [{"s": "x", "v": [1.5, 2.5], "n": 1}]
     with pytest.raises(SchemaMismatch, match=r"missing=\['m'\], unexpected=\['n', 's', 'v'\]"):
         requested_schema(frame, pa.schema({"m": pa.int8()}))

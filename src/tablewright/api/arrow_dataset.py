@@ -26,7 +26,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
+from tablewright.api.pinned import Pinned
 from tablewright.errors import InvalidRequest, TablewrightError, UnsupportedFeature
+from tablewright.jobs.table import Table
 from tablewright.operations.scan import ScanOptions, plan_scan, scan_table
 from tablewright.snapshot.snapshot import Snapshot
 
@@ -40,7 +42,7 @@ _PART_ROWS_MIN, _PARTS_MAX, _PART_BYTES_MAX = 128 * 1024, 64, 1024**3
 _FORMAT = pads.IpcFileFormat()
 
 
-class ArrowDataset(pads.UnionDataset):  # type: ignore[misc]
+class ArrowDataset(Pinned, pads.UnionDataset):  # type: ignore[misc]
     """A ``pyarrow.dataset.Dataset`` of the rows of one version.
 
     >>> import pyarrow.dataset as pads, tablewright as tw
@@ -49,27 +51,20 @@ class ArrowDataset(pads.UnionDataset):  # type: ignore[misc]
     {'id': [2, 3]}
     """
 
-    _default_scan_options: dict[str, Any]
-
     def __new__(cls, *args: Any, **options: Any) -> ArrowDataset:
         """An object that C++ may look at before ``__init__`` has run."""
         self: ArrowDataset = super().__new__(cls)
         pads.UnionDataset.__init__(self, _NOTHING.schema, [_NOTHING])
         return self
 
-    @property
-    def _snapshot(self) -> Snapshot:
-        return self._current
-
-    @_snapshot.setter
-    def _snapshot(self, snapshot: Snapshot) -> None:
+    def _pin(self, table: Table) -> None:
         rows: _Rows
         try:
-            rows = _Rows(snapshot, self._default_scan_options)
+            rows = _Rows(table.snapshot, self._default_scan_options)
         except UnsupportedFeature as error:  # a type that we don't know: versions and counts can be asked for
             rows = _Unreadable(error)
         pads.UnionDataset.__init__(self, rows.schema, [rows.dataset()])
-        self._current = snapshot
+        super()._pin(table)
 
     def _arrow_scanner(self, given: Mapping[str, Any]) -> pads.Scanner | None:
         """pyarrow's own scanner if these are pyarrow's own options, as ``pyarrow.dataset.write_dataset`` gives them."""

@@ -8,31 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablewright.api import columns as column_verbs
-from tablewright.api.changes import PreparedDelete, PreparedUpdate, retry_options
-from tablewright.api.column_job import PreparedColumns
 from tablewright.api.merge_insert import MergeInsertBuilder
+from tablewright.api.pinned import Pinned
+from tablewright.api.prepared import PreparedColumns, PreparedDelete, PreparedUpdate, retry_options
 from tablewright.operations.update import UpdateOptions
-
-if TYPE_CHECKING:
-    from tablewright.api.dataset import LanceDataset
 
 __all__ = ["ChangeVerbs"]
 
 _RETRY_TIMEOUT = timedelta(seconds=30)
 
 
-class ChangeVerbs:
-    """The half of a dataset that changes rows and columns."""
-
-    @property
-    def _itself(self) -> LanceDataset:
-        return cast("LanceDataset", self)
+class ChangeVerbs(Pinned):
+    """The part of a dataset that changes rows and columns."""
 
     # ---- rows
 
@@ -74,7 +67,7 @@ class ChangeVerbs:
         >>> print(ds.prepare_delete("id > 1").explain_plan().splitlines()[0])
         Delete: write deletion files, predicate=id > 1
         """
-        return PreparedDelete(self._itself, predicate, retry_options(conflict_retries, retry_timeout), isolation)
+        return PreparedDelete(self, predicate, retry_options(conflict_retries, retry_timeout), isolation)
 
     def update(
         self,
@@ -131,7 +124,7 @@ class ChangeVerbs:
         """
         options = UpdateOptions(write_mode=write_mode, data_storage_version=data_storage_version)
         retries = retry_options(conflict_retries, retry_timeout)
-        return PreparedUpdate(self._itself, updates, where, retries, options, isolation)
+        return PreparedUpdate(self, updates, where, retries, options, isolation)
 
     def merge_insert(
         self, on: str | Iterable[str] | None = None, *, dedupe: str | None = None, schema_evolution: bool = False
@@ -152,7 +145,7 @@ class ChangeVerbs:
         >>> ds.to_table(order_by=["id"]).to_pydict()
         {'id': [1, 2, 3], 'n': [0, 5, 6]}
         """
-        return MergeInsertBuilder(self._itself, on, dedupe=dedupe, schema_evolution=schema_evolution)
+        return MergeInsertBuilder(self, on, dedupe=dedupe, schema_evolution=schema_evolution)
 
     def truncate_table(self) -> None:
         """Delete all rows; schema, settings and earlier versions stay.
@@ -203,7 +196,7 @@ class ChangeVerbs:
         >>> print(ds.prepare_add_columns({"double": "id * 2"}).explain_plan().splitlines()[0])
         AddColumns: columns=[double], uri=memory://prepare-add-columns-example, version=1
         """
-        return column_verbs.add_columns(self._itself, transforms, read_columns, reader_schema, batch_size)
+        return column_verbs.add_columns(self, transforms, read_columns, reader_schema, batch_size)
 
     def alter_columns(self, *alterations: Mapping[str, Any]) -> None:
         """Change columns. Each alteration is a dict: ``path``, and ``name``, ``nullable`` or ``data_type``.
@@ -218,7 +211,7 @@ class ChangeVerbs:
         >>> ds.schema.field("key").type
         DataType(int32)
         """
-        column_verbs.alter_columns(self._itself, alterations)
+        column_verbs.alter_columns(self, alterations)
 
     def drop_columns(self, columns: Sequence[str]) -> None:
         """Forget columns, or members of structs by their path. Data files are not touched.
@@ -229,7 +222,7 @@ class ChangeVerbs:
         >>> ds.schema.names
         ['id']
         """
-        column_verbs.drop_columns(self._itself, columns)
+        column_verbs.drop_columns(self, columns)
 
     def merge(self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None) -> None:
         """Add the columns of other data, which is looked up by a key: a left join.
@@ -243,4 +236,4 @@ class ChangeVerbs:
         >>> ds.to_table().to_pydict()
         {'id': [1, 2], 'text': [None, 'two']}
         """
-        column_verbs.merge(self._itself, data_obj, left_on, right_on, schema)
+        column_verbs.merge(self, data_obj, left_on, right_on, schema)

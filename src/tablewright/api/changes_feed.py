@@ -8,15 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablewright.api.locate import open_world
+from tablewright.engine.choose import frame_engine
+from tablewright.engine.shared import require_shared
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter
 from tablewright.operations.change_feed.plan import DEFAULT_BATCH_SIZE, FeedOptions, FeedPlan, plan_changes
-from tablewright.operations.change_feed.task import ChangeTask, run_change_task, run_change_tasks
+from tablewright.operations.change_feed.task import run_change_task, run_change_tasks
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
-from tablewright.storage import open_store
 from tablewright.storage.base import Location
 from tablewright.storage.requests import requests_made
-from tablewright.world import World
 
 __all__ = ["Changes", "changes_of"]
 
@@ -76,12 +77,9 @@ class Changes:
         """The rows as a Spark DataFrame, whose tasks read them. Which rows they are is found here, by metadata."""
         if self._options.filter is not None and not isinstance(self._options.filter, str):
             raise InvalidRequest("filter must be SQL text for to_spark(): Arrow expressions do not travel to workers.")
-        from tablewright.engine.spark.frames import read_frame
-        from tablewright.engine.spark.session import require_shared, session_for
-
         require_shared(self._snapshot.location)
-        tasks = tuple(self._plan.tasks())
-        return read_frame(session_for(self._engine, spark or self._spark), _read_task, tasks, self.schema)
+        tasks, engine = tuple(self._plan.tasks()), frame_engine(self._engine, spark or self._spark)
+        return engine.read_frame(run_change_task, tasks, self._snapshot.world, self.schema)
 
     def explain_plan(self) -> str:
         """What happened in each version, and what will be read to show it. Reads metadata only.
@@ -131,14 +129,5 @@ def changes_of(
     return Changes(snapshot, options, engine, spark)
 
 
-def _world(location: Location) -> World:
-    return World(store=open_store(location.uri, location.storage_options))
-
-
 def _reopen(location: Location, version: int, options: FeedOptions) -> Changes:
-    return Changes(open_snapshot(_world(location), version), options)
-
-
-def _read_task(task: ChangeTask) -> Iterator[pa.RecordBatch]:
-    """On a worker: the rows of a task."""
-    return run_change_task(task, _world(task.location))
+    return Changes(open_snapshot(open_world(location.uri, location.storage_options), version), options)

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
-from tablewright.api.column_job import PreparedColumns
-from tablewright.api.column_sources import FromCheckpoint, FromStream, FromTasks, Source
 from tablewright.api.inputs import as_source
+from tablewright.api.pinned import Pinned, move, run_on, table_of
+from tablewright.api.prepared import PreparedColumns
 from tablewright.api.udf import BatchUDF
 from tablewright.checks import check_text, listed, whole_number
 from tablewright.engine.detect import is_spark_frame
 from tablewright.errors import InvalidRequest, TablewrightError, WrongType
+from tablewright.jobs.attempt import run_job
+from tablewright.jobs.column_values import CheckpointedValues, ColumnValues, ComputedValues, StreamedValues
+from tablewright.jobs.columns import ColumnsJob
+from tablewright.jobs.project import ProjectJob
+from tablewright.jobs.table import Table
 from tablewright.operations.columns import add as requests
 from tablewright.operations.columns.alter import Alter, Alteration
 from tablewright.operations.columns.join import Join, Lookup
-from tablewright.operations.columns.project import (
-    ProjectPlan,
-    check_no_nulls,
-    finish_project,
-    plan_alter,
-    plan_drop,
-)
+from tablewright.operations.columns.project import plan_alter, plan_drop
 from tablewright.operations.columns.schema import InvalidColumns, as_column_errors
 from tablewright.operations.columns.stream import RowStream
 from tablewright.reading.scan_task import DEFAULT_BATCH_SIZE
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.snapshot.standing import open_newest
-from tablewright.transaction.commit import commit
-from tablewright.transaction.retry import with_retries
-
-if TYPE_CHECKING:
-    from tablewright.api.dataset import LanceDataset
 
 __all__ = ["add_columns", "alter_columns", "drop_columns", "joined", "merge", "request_of"]
 
@@ -41,60 +34,62 @@ _BATCH_SIZE_MAX = 2**32 - 1
 
 
 def add_columns(
-    dataset: LanceDataset, transforms: Any, read_columns: Any, reader_schema: pa.Schema | None, batch_size: int | None
+    dataset: Pinned, transforms: Any, read_columns: Any, reader_schema: pa.Schema | None, batch_size: int | None
 ) -> PreparedColumns:
     """Prepare new columns for all fragments."""
-    request, source = request_of(dataset, transforms, read_columns, reader_schema, batch_size)
-    return PreparedColumns(dataset, request, source)
+    request, values = request_of(table_of(dataset), transforms, read_columns, reader_schema, batch_size)
+    return PreparedColumns(dataset, request, values)
 
 
 def request_of(
-    dataset: LanceDataset, transforms: Any, read_columns: Any, reader_schema: pa.Schema | None, batch_size: int | None
-) -> tuple[requests.Request, Source]:
+    table: Table, transforms: Any, read_columns: Any, reader_schema: pa.Schema | None, batch_size: int | None
+) -> tuple[requests.Request, ColumnValues]:
     """What was handed in, as a request and where its values come from."""
     if batch_size is not None:
         batch_size = whole_number(batch_size, "batch_size", minimum=1, maximum=_BATCH_SIZE_MAX)
     schema = _schema_of(transforms)
     if schema is not None:
-        return requests.Nulls(schema), FromTasks("Adding columns")
+        return requests.Nulls(schema), ComputedValues("Adding columns")
     if isinstance(transforms, Mapping):
-        return _by_sql(dataset, transforms, batch_size), FromTasks("Adding columns")
+        return _by_sql(table, transforms, batch_size), ComputedValues("Adding columns")
     if callable(transforms):
-        function = _by_function(dataset._snapshot, transforms, read_columns, batch_size)
+        function = _by_function(table.snapshot, transforms, read_columns, batch_size)
         checkpoint = transforms.checkpoint_file if isinstance(transforms, BatchUDF) else None
         if checkpoint is not None:
-            return function, FromCheckpoint("Adding columns", checkpoint)
-        return function, FromTasks("Adding columns", in_turn=True)
+            return function, CheckpointedValues("Adding columns", checkpoint)
+        return function, ComputedValues("Adding columns", in_turn=True)
     incoming = _incoming(transforms, reader_schema)
     stream = RowStream(incoming.batches)
-    return requests.FromStream(stream, incoming.schema, batch_size or DEFAULT_BATCH_SIZE), FromStream(stream)
+    return requests.FromStream(stream, incoming.schema, batch_size or DEFAULT_BATCH_SIZE), StreamedValues(stream)
 
 
-def alter_columns(dataset: LanceDataset, alterations: tuple[Any, ...]) -> None:
+def alter_columns(dataset: Pinned, alterations: tuple[Any, ...]) -> None:
     """Rename, cast, or change whether a column may be null. Casts write column files; the rest is metadata.
 
     Whether there is something to cast is decided on the version that is committed to: a column that had the type
     already may have been cast by another writer meanwhile.
     """
     asked = tuple(map(_alteration, alterations))
-    base = _project(dataset, lambda snapshot: plan_alter(snapshot, asked))
-    if base is not None:
-        casting = dataset._at(base)
-        PreparedColumns(casting, Alter(asked), FromTasks("Casting columns")).execute()
-        dataset._snapshot = casting._snapshot
+    table = table_of(dataset)
+    done = run_job(ProjectJob(lambda snapshot: plan_alter(snapshot, asked)), table)
+    snapshot = done.snapshot
+    if not done.result:
+        casts = ColumnsJob(Alter(asked), ComputedValues("Casting columns"), table.world)
+        snapshot = run_job(casts, table.at(snapshot)).snapshot
+    move(dataset, snapshot)
 
 
-def drop_columns(dataset: LanceDataset, columns: Any) -> None:
+def drop_columns(dataset: Pinned, columns: Any) -> None:
     """Forget columns; their data files stay until compaction and cleanup take them."""
     paths = [check_text(path, "each column of columns") for path in listed(columns, "columns")]
-    _project(dataset, lambda snapshot: plan_drop(snapshot, paths))
+    run_on(dataset, ProjectJob(lambda snapshot: plan_drop(snapshot, paths)))
 
 
-def merge(dataset: LanceDataset, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None) -> None:
+def merge(dataset: Pinned, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None) -> None:
     """Add the columns of other data, joined by a key."""
     request = Join(joined(data, left_on, right_on, schema), left_on)
-    source = FromTasks("Merging columns", stays_here="the joined data are in this process")
-    PreparedColumns(dataset, request, source).execute()
+    values = ComputedValues("Merging columns", stays_here="the joined data are in this process")
+    PreparedColumns(dataset, request, values).execute()
 
 
 def joined(data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None, where: str = "dataset") -> Lookup:
@@ -105,25 +100,6 @@ def joined(data: Any, left_on: str, right_on: str | None, schema: pa.Schema | No
     if key not in incoming.schema.names:
         raise InvalidColumns(f"Invalid user input: Column {key} does not exist in the right side {where}.")
     return Lookup(pa.Table.from_batches(incoming.batches, incoming.schema), key)
-
-
-def _project(dataset: LanceDataset, plan: Callable[[Snapshot], ProjectPlan | None]) -> Snapshot | None:
-    """Commit a change of the schema alone; after a conflict it is decided again on the newest version.
-
-    Returns the version on which the change takes new values as well, if there is one: then nothing is committed.
-    """
-    world, opened = dataset._world, dataset._snapshot
-
-    def attempt(number: int) -> Snapshot | None:
-        base = opened if number == 0 else open_newest(opened)
-        decided = plan(base)
-        if decided is None:
-            return base
-        check_no_nulls(decided, base)
-        dataset._snapshot = commit(world, finish_project(decided, world.ids.uuid()), base=base).snapshot
-        return None
-
-    return with_retries(world, attempt)
 
 
 _ALTERATION_KEYS = ("path", "name", "nullable", "data_type")
@@ -159,13 +135,13 @@ def _schema_of(transforms: Any) -> pa.Schema | None:
     return transforms if isinstance(transforms, pa.Schema) else None
 
 
-def _by_sql(dataset: LanceDataset, transforms: Mapping[Any, Any], batch_size: int | None) -> requests.BySql:
+def _by_sql(table: Table, transforms: Mapping[Any, Any], batch_size: int | None) -> requests.BySql:
     for name, sql in transforms.items():
         if not isinstance(name, str):
             raise WrongType(f"Column names must be a string. Got {type(name)}")
         if not isinstance(sql, str):
             raise WrongType(f"Column expressions must be a string. Got {type(sql)}")
-    return requests.BySql(dict(transforms), dataset._world.clock.now_ns(), batch_size)
+    return requests.BySql(dict(transforms), table.world.clock.now_ns(), batch_size)
 
 
 def _by_function(snapshot: Snapshot, function: Any, read_columns: Any, batch_size: int | None) -> requests.ByFunction:

@@ -1,4 +1,7 @@
-"""``commit``: a version from files that somebody else wrote, and metadata changes that need no files."""
+"""``commit``: a version from files that were written before.
+
+Tests: ``tests/unit/api/test_commit_batch.py``, ``tests/differential/test_change_transactions.py``.
+"""
 
 from __future__ import annotations
 
@@ -9,33 +12,31 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tablewright.api.ignored import tell_cleanup
-from tablewright.api.locate import open_world
 from tablewright.api.operation import LanceOperation, Transaction
+from tablewright.api.pinned import Pinned, place_of
 from tablewright.api.translate import from_operation, to_operation
 from tablewright.api.write import properties_of
 from tablewright.checks import check_callable, whole_number
 from tablewright.errors import CommitConflict, InvalidRequest, TableNotFound, WrongType
 from tablewright.format import transaction as values
 from tablewright.format.fragment import Fragment
+from tablewright.jobs.table import Table
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.apply import Creation
 from tablewright.transaction.commit import CommitOptions, commit, commit_detached
 from tablewright.world import World
 
-if TYPE_CHECKING:
-    from tablewright.api.dataset import LanceDataset
-
-__all__ = ["CommitBuilder", "checked_texts", "commit_batch", "commit_operation", "commit_to", "update_maps"]
+__all__ = ["DEFAULT_COMMIT_TIMEOUT", "commit_transaction", "merged_appends"]
 
 DEFAULT_COMMIT_TIMEOUT = timedelta(minutes=30)
 
 
-def commit_operation(
-    base_uri: str | Path | LanceDataset,
+def commit_transaction(
+    base_uri: str | Path | Pinned,
     operation: LanceOperation.BaseOperation | Transaction,
     read_version: int | None = None,
     commit_lock: Callable[[int], Any] | None = None,
@@ -48,27 +49,13 @@ def commit_operation(
     enable_stable_row_ids: bool | None = None,
     commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
     affected_rows: Any = None,
-) -> LanceDataset:
-    """Create a new version from an operation whose files are already written.
-
-    ``read_version`` is the version that the operation was made from; only Overwrite and Restore can do without.
-    ``affected_rows`` are the addresses of the rows that a Delete or Update touches: with them two writers on the same
-    fragment rebase row by row instead of failing.
-
-    >>> import tablewright as tw
-    >>> ds = tw.write_dataset([{"id": 1}], "memory://commit-example")
-    >>> new = tw.fragment.write_fragments([{"id": 2}], ds)
-    >>> tw.LanceDataset.commit(ds, tw.LanceOperation.Append(new), read_version=ds.version).count_rows()
-    2
-    """
-    from tablewright.api.dataset import LanceDataset
-
+) -> Table:
+    """Commit an operation whose files are already written, and return the table at its new version."""
     check_callable(commit_lock, "commit_lock", "a function of the version that returns a context manager")
-    given = base_uri if isinstance(base_uri, LanceDataset) else None
-    world = given._world if given is not None else open_world(base_uri, storage_options)
+    given, world = place_of(base_uri, storage_options)
     transaction = _transaction(operation, read_version, commit_message)
     tell_cleanup(_config_keys(transaction.operation))
-    base = _base(world, transaction, given)
+    base = _base(world, transaction, None if given is None else given.snapshot)
     transaction = replace(transaction, read_version=0 if base is None else base.version)
     if detached:
         if base is None:
@@ -89,7 +76,7 @@ def commit_operation(
             snapshot = commit(
                 world, transaction, base=base, affected=affected, options=options, recheck=recheck
             ).snapshot
-    return given._at(snapshot) if given is not None else LanceDataset._of(snapshot)
+    return Table(snapshot) if given is None else given.at(snapshot)
 
 
 def _config_keys(operation: values.Operation) -> list[str]:
@@ -137,7 +124,7 @@ def _transaction(
     )
 
 
-def _base(world: World, transaction: values.Transaction, given: LanceDataset | None) -> Snapshot | None:
+def _base(world: World, transaction: values.Transaction, given: Snapshot | None) -> Snapshot | None:
     """The version that the transaction was made from; ``None`` if the table is to be created by it."""
     creates = isinstance(transaction.operation, values.Overwrite)
     free = creates or isinstance(transaction.operation, values.Restore)
@@ -147,7 +134,7 @@ def _base(world: World, transaction: values.Transaction, given: LanceDataset | N
             f"{name} needs the read_version it was made from, at least 1, not {transaction.read_version}."
         )
     if given is not None and transaction.read_version in (given.version, -1):
-        return given._snapshot
+        return given
     try:
         return open_snapshot(world, None if transaction.read_version < 1 else transaction.read_version)
     except TableNotFound:
@@ -156,22 +143,8 @@ def _base(world: World, transaction: values.Transaction, given: LanceDataset | N
         raise
 
 
-def commit_batch(
-    dest: str | Path | LanceDataset,
-    transactions: Sequence[Transaction],
-    commit_lock: Callable[[int], Any] | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    enable_v2_manifest_paths: bool | None = None,
-    detached: bool | None = False,
-    max_retries: int = 20,
-    *,
-    commit_timeout: timedelta | None = DEFAULT_COMMIT_TIMEOUT,
-) -> dict[str, Any]:
-    """Commit several append transactions as one version; returns ``{"dataset": …, "merged": …}``.
-
-    A transaction that is in the list twice, or whose fragments came into the table since its ``read_version``, is
-    refused: its rows would come twice. So a batch whose commit got no answer can be committed again.
-    """
+def merged_appends(transactions: Sequence[Transaction]) -> Transaction:
+    """Several append transactions as one, which refuses to be committed where one of them was committed before."""
     if not isinstance(transactions, Sequence) or not all(isinstance(each, Transaction) for each in transactions):
         raise WrongType(f"commit_batch takes a list of Transactions, not {type(transactions).__name__}.")
     if not transactions:
@@ -182,24 +155,12 @@ def commit_batch(
         raise InvalidRequest("commit_batch takes append transactions only.")
     fragments = tuple(fragment for append in appends for fragment in append.fragments)
     read_version = min(transaction.read_version for transaction in transactions)
-    merged = Transaction(
+    return Transaction(
         read_version,
         from_operation(values.Append(fragments=fragments)),
         transaction_properties=_merged_properties(transactions),
         recheck=partial(_check_new_files, fragments, read_version),
     )
-    dataset = commit_operation(
-        dest,
-        merged,
-        None,
-        commit_lock,
-        storage_options,
-        enable_v2_manifest_paths,
-        detached,
-        max_retries,
-        commit_timeout=commit_timeout,
-    )
-    return {"dataset": dataset, "merged": merged}
 
 
 def _check_new_files(fragments: Sequence[Fragment], read_version: int, newest: Snapshot) -> None:
@@ -220,57 +181,3 @@ def _merged_properties(transactions: Iterable[Transaction]) -> dict[str, str]:
     for transaction in transactions:
         merged |= transaction.transaction_properties or {}
     return merged
-
-
-class CommitBuilder:
-    """Commit a transaction that an operation's ``execute_uncommitted`` returned.
-
-    >>> import tablewright as tw
-    >>> ds = tw.write_dataset([{"id": 1}], "memory://commit-builder-example")
-    >>> again = tw.Transaction(ds.version, tw.LanceOperation.Restore(1))
-    >>> CommitBuilder(ds).execute(again).version
-    2
-    """
-
-    def __init__(self, dataset: LanceDataset | str | Path, *, max_retries: int = 20, affected_rows: Any = None) -> None:
-        self._dataset, self._max_retries, self._affected_rows = dataset, max_retries, affected_rows
-
-    def execute(self, transaction: Transaction) -> LanceDataset:
-        """Commit it and return the new version."""
-        return commit_operation(
-            self._dataset, transaction, max_retries=self._max_retries, affected_rows=self._affected_rows
-        )
-
-
-def commit_to(dataset: LanceDataset, operation: values.Operation) -> Snapshot:
-    """Commit an operation that was planned on the dataset's own version."""
-    transaction = values.Transaction(
-        read_version=dataset.version, uuid=str(dataset._world.ids.uuid()), operation=operation
-    )
-    return commit(dataset._world, transaction, base=dataset._snapshot).snapshot
-
-
-def checked_texts(entries: Any, *, nested: bool = False) -> dict[str, Any]:
-    """A map of texts to texts (or ``None``, which removes a key; or maps, if ``nested``), or an error that says so."""
-    allowed = Mapping if nested else str | None
-    if not isinstance(entries, Mapping):
-        raise InvalidRequest(f"Metadata is a dict of texts, not {entries!r}.")
-    for key, value in entries.items():
-        if not isinstance(key, str) or not isinstance(value, allowed):
-            raise InvalidRequest(f"Metadata keys and values must be text, got {key!r}: {value!r}.")
-    return dict(entries)
-
-
-def update_maps(dataset: LanceDataset, updates: Mapping[str, str | None], which: str, *, replacing: bool) -> Snapshot:
-    """Commit a change of ``config``, ``table_metadata`` or ``schema_metadata``; ``None`` removes a key."""
-    update = values.MapUpdate(entries=checked_texts(updates), replace=replacing)
-    none = values.UpdateConfig()
-    match which:
-        case "config":
-            tell_cleanup(key for key, value in update.entries.items() if value is not None)
-            operation = replace(none, config_updates=update)
-        case "table_metadata":
-            operation = replace(none, table_metadata_updates=update)
-        case _:
-            operation = replace(none, schema_metadata_updates=update)
-    return commit_to(dataset, operation)

@@ -1,62 +1,60 @@
-"""``LanceDataset``: the doorman. Every method takes a few lines and hands over to the room that knows.
+"""``LanceDataset``: one version of a table, under pylance's names. Every method hands over to a job or an operation.
 
 A dataset is pinned to one version. Reading never changes it; writing through it (``insert``, ``restore``,
-``update_config``…) moves it to the version it made; ``checkout_version`` returns another dataset. Changes of rows and
-columns have a page of their own (:mod:`.change_verbs`).
+``update_config``…) moves it to the version it made; ``checkout_version`` returns another dataset. Reading
+(:mod:`.read_verbs`), changes of rows and columns (:mod:`.change_verbs`), row identity (:mod:`.identity_verbs`) and
+settings (:mod:`.settings_verbs`) have modules of their own.
+
+Tests: ``tests/unit/api/test_dataset.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablewright.api import commit as commits
-from tablewright.api.arrow_dataset import ArrowDataset
-from tablewright.api.blob_modes import blob_handling_of
 from tablewright.api.change_verbs import ChangeVerbs
-from tablewright.api.fragment import LanceFragment
 from tablewright.api.identity_verbs import IdentityVerbs
-from tablewright.api.ignored import tell_unused_lock
+from tablewright.api.ignored import cleanup_config, tell_unused_lock
 from tablewright.api.locate import instant_ns, open_world
 from tablewright.api.not_offered import PylanceNames
-from tablewright.api.operation import Transaction
+from tablewright.api.operation import LanceOperation, Transaction
+from tablewright.api.pinned import move, table_of
+from tablewright.api.read_verbs import ReadVerbs
 from tablewright.api.refs import Branches, Tags
-from tablewright.api.scanner import LanceScanner, positional, scan_options
+from tablewright.api.scanner import scan_options
 from tablewright.api.schema import LanceSchema
-from tablewright.api.sql import SqlQueryBuilder
+from tablewright.api.settings_verbs import SettingsVerbs
 from tablewright.api.translate import from_transaction
-from tablewright.api.write import write_dataset
-from tablewright.checks import listed, whole_number
+from tablewright.api.write import properties_of, write_table
+from tablewright.checks import whole_number
 from tablewright.engine.choose import choose_engine
-from tablewright.engine.detect import check_session, is_spark_session
+from tablewright.engine.detect import check_session
 from tablewright.engine.local import LocalEngine
-from tablewright.errors import InvalidRequest, StorageError, TableNotFound, VersionNotFound
-from tablewright.format.naming import VERSIONS_DIR
-from tablewright.format.transaction import MapUpdate, Restore, UpdateConfig
-from tablewright.operations import take
+from tablewright.errors import InvalidRequest, TableNotFound, VersionNotFound
+from tablewright.jobs.branch import create_branch
+from tablewright.jobs.commit import restore
+from tablewright.jobs.drop import drop_table
+from tablewright.jobs.table import Table
 from tablewright.operations.describe import describe_indices, describe_versions
-from tablewright.operations.validate import validate
-from tablewright.snapshot.branch import Reference, create_branch, open_reference
+from tablewright.operations.write import WriteSettings
 from tablewright.snapshot.files import read_manifest, read_transaction
 from tablewright.snapshot.locate import find_version, latest_version, list_versions
+from tablewright.snapshot.reference import Reference, open_reference
 from tablewright.snapshot.refs import main_world
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
-from tablewright.snapshot.standing import open_newest
-from tablewright.storage import delete_tree, open_store
 from tablewright.world import World
 
-__all__ = ["LanceDataset", "dataset"]
-
-_DROP_ROUNDS_MAX = 5
+__all__ = ["LanceDataset", "dataset", "write_dataset"]
 
 
 def dataset(
-    uri: str | Path,
+    uri: str | Path | World,
     version: int | str | tuple[str | None, int | None] | None = None,
     asof: datetime | str | None = None,
     *,
@@ -84,10 +82,10 @@ def dataset(
         snapshot = _referenced(open_snapshot(world), version)
     else:
         snapshot = open_snapshot(world, version, asof_ns=None if asof is None else instant_ns(asof))
-    return LanceDataset._of(snapshot, default_scan_options=default_scan_options, engine=engine, spark=spark)
+    return LanceDataset._of(Table(snapshot, engine, spark), default_scan_options=default_scan_options)
 
 
-class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
+class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, PylanceNames):
     """One version of a Lance table."""
 
     def __init__(
@@ -101,37 +99,28 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
         spark: Any = None,
     ) -> None:
         opened = dataset(uri, version, storage_options=storage_options)
-        self._set(opened._snapshot, default_scan_options, engine, spark)
+        self._set(Table(table_of(opened).snapshot, engine, spark), default_scan_options)
 
-    def _set(self, snapshot: Snapshot, scan: Mapping[str, Any] | None, engine: Any, spark: Any) -> None:
-        self._default_scan_options, self._engine, self._spark = dict(scan or {}), engine, spark
-        self._snapshot = snapshot
+    def _set(self, table: Table, scan: Mapping[str, Any] | None) -> None:
+        self._default_scan_options = dict(scan or {})
+        self._pin(table)
 
     @classmethod
-    def _of(
-        cls,
-        snapshot: Snapshot,
-        *,
-        default_scan_options: Mapping[str, Any] | None = None,
-        engine: Any = None,
-        spark: Any = None,
-    ) -> LanceDataset:
+    def _of(cls, table: Table, *, default_scan_options: Mapping[str, Any] | None = None) -> LanceDataset:
         self = cls.__new__(cls)
-        self._set(snapshot, default_scan_options, engine, spark)
+        self._set(table, default_scan_options)
         return self
 
-    def _at(self, snapshot: Snapshot) -> LanceDataset:
+    def _at(self, table: Table) -> LanceDataset:
         """The same dataset at another version."""
-        return LanceDataset._of(
-            snapshot, default_scan_options=self._default_scan_options, engine=self._engine, spark=self._spark
-        )
+        return LanceDataset._of(table, default_scan_options=self._default_scan_options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         location = self._snapshot.location
         return _reopen, (location.uri, dict(location.storage_options), self.version, self._default_scan_options)
 
     def __copy__(self) -> LanceDataset:
-        return self._at(self._snapshot)
+        return self._at(self._table)
 
     def __len__(self) -> int:
         return self.count_rows()
@@ -142,8 +131,12 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
     # ---- what it is
 
     @property
+    def _snapshot(self) -> Snapshot:
+        return self._table.snapshot
+
+    @property
     def _world(self) -> World:
-        return self._snapshot.world
+        return self._table.world
 
     @property
     def uri(self) -> str:
@@ -204,13 +197,13 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
         return Tags(self)
 
     @property
-    def branches(self) -> Branches:
-        """Lines of versions beside the main one: ``list``, ``delete``."""
-        return Branches(self)
+    def branches(self) -> Branches[LanceDataset]:
+        """Lines of versions beside the main one: ``create``, ``list``, ``delete``."""
+        return Branches(self, self.create_branch)
 
     def versions(self) -> list[dict[str, Any]]:
         """All versions, oldest first: ``version``, ``timestamp`` (local time) and ``metadata`` (totals)."""
-        return describe_versions(self._world.store, LocalEngine().map)
+        return describe_versions(self._world, LocalEngine().map)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
         """The newest transactions, newest first."""
@@ -241,16 +234,15 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
         >>> ds.checkout_version(1).count_rows(), ds.count_rows()
         (1, 2)
         """
-        return self._at(_referenced(self._snapshot, version))
+        return self._at(self._table.at(_referenced(self._snapshot, version)))
 
     def checkout_latest(self) -> None:
         """Move this dataset to the newest version."""
-        self._snapshot = open_snapshot(self._world).after(self._snapshot)
+        move(self, open_snapshot(self._world).after(self._snapshot))
 
     def restore(self) -> None:
         """Make this version the newest again, as a new version."""
-        latest = open_newest(self._snapshot)  # its number may belong to a version of another table by now
-        self._snapshot = commits.commit_to(self._at(latest), Restore(version=self.version))
+        move(self, restore(self._table))
 
     def create_branch(
         self, branch: str, reference: Reference | None = None, storage_options: Mapping[str, str] | None = None
@@ -259,205 +251,160 @@ class LanceDataset(ChangeVerbs, IdentityVerbs, ArrowDataset, PylanceNames):
         if storage_options and dict(storage_options) != dict(self._snapshot.location.storage_options):
             raise InvalidRequest("create_branch() works with the storage_options that the dataset was opened with.")
         source = self._snapshot if reference is None else open_reference(self._snapshot, reference)
-        return self._at(create_branch(source, branch))
-
-    # ---- reading
-
-    def scanner(
-        self,
-        columns: Sequence[str] | Mapping[str, str] | None = None,
-        filter: str | pc.Expression | None = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        **options: Any,
-    ) -> LanceScanner:
-        """A scan to be run: ``to_table``, ``to_batches``, ``to_reader``, ``count_rows``, ``explain_plan``.
-
-        Further options: ``order_by``, ``batch_size``, ``with_row_id``, ``with_row_address``, ``fragments``,
-        ``include_deleted_rows``, ``scan_in_order``, ``strict_batch_size``, ``late_materialization``, ``blob_handling``
-        (``"all_binary"`` reads the bytes of blob columns, else they are descriptions). Hints that only matter to
-        pylance's own reader (``batch_readahead``, ``use_stats``…) are accepted and ignored.
-        """
-        given = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, **options}
-        return self._arrow_scanner(given) or self._scan(given)
-
-    def _scan(self, given: Mapping[str, Any]) -> LanceScanner:
-        merged = {**self._default_scan_options, **{name: value for name, value in given.items() if value is not None}}
-        return LanceScanner(self._snapshot, scan_options(merged), self._engine, self._spark)
-
-    def to_table(
-        self,
-        columns: Sequence[str] | Mapping[str, str] | None = None,
-        filter: str | pc.Expression | None = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        **options: Any,
-    ) -> pa.Table:
-        """Read into memory.
-
-        >>> import tablewright as tw
-        >>> ds = tw.write_dataset({"id": [1, 2, 3]}, "memory://read-example")
-        >>> ds.to_table(columns={"double": "id * 2"}, filter="id > 1").to_pydict()
-        {'double': [4, 6]}
-        """
-        given = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, **options}
-        return self._scan(given).to_table()
-
-    def to_batches(
-        self,
-        columns: Sequence[str] | Mapping[str, str] | None = None,
-        filter: str | pc.Expression | None = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        **options: Any,
-    ) -> Iterator[pa.RecordBatch]:
-        """Read as a stream of batches."""
-        given = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, **options}
-        return self._scan(given).to_batches()
-
-    def to_pandas(
-        self, columns: Any = None, filter: Any = None, *, blob_mode: str | None = None, **options: Any
-    ) -> Any:
-        """Read into a pandas DataFrame. ``blob_mode`` ``"bytes"`` reads blob columns, else they are descriptions."""
-        return self.to_table(columns, filter, **options, **blob_handling_of(blob_mode)).to_pandas()
-
-    def to_spark(self, *arguments: Any, spark: Any = None, **options: Any) -> Any:
-        """A Spark DataFrame of this version, whose tasks read the projection only.
-
-        The arguments are ``columns`` and ``filter``, as for :meth:`to_table`; a Spark session may stand before them.
-        ``filter`` is SQL text: it runs inside the reading tasks, so that what does not match never reaches Spark.
-        """
-        no_session = arguments[:1] == (None,) and len(arguments) > 1 and not isinstance(arguments[1], str)
-        if no_session or (arguments and is_spark_session(arguments[0])):
-            spark, arguments = arguments[0] or spark, arguments[1:]
-        return self._scan(positional(arguments, options, "to_spark")).to_spark(spark)
-
-    def head(self, num_rows: int, **options: Any) -> pa.Table:
-        """The first rows."""
-        return self.to_table(limit=num_rows, **options)
-
-    def slice(self, start: int, end: int, columns: Any = None) -> pa.Table:
-        """Rows ``start`` (inclusive) to ``end`` (exclusive) by position."""
-        start = whole_number(start, "start", minimum=None)
-        end = whole_number(end, "end", minimum=None)
-        if start < 0 or end < start:
-            raise InvalidRequest(f"start must be non-negative and end >= start, got {start} and {end}.")
-        return self.to_table(columns, offset=start, limit=end - start)
-
-    def count_rows(self, filter: str | pc.Expression | None = None, **options: Any) -> int:
-        """How many rows there are, or match."""
-        if filter is None and not options:
-            return self._snapshot.fragments.total_live_rows
-        return LanceScanner(
-            self._snapshot, scan_options({"filter": filter, **options}), self._engine, self._spark
-        ).count_rows()
-
-    def take(self, indices: Sequence[int] | pa.Array, columns: Any = None) -> pa.Table:
-        """Rows by position, in the order asked for.
-
-        >>> import tablewright as tw
-        >>> tw.write_dataset({"id": [10, 20, 30]}, "memory://take-example").take([2, 0]).to_pydict()
-        {'id': [30, 10]}
-        """
-        return take.take_positions(self._snapshot, indices, columns)
-
-    def take_rows(self, row_ids: Sequence[int] | pa.Array, columns: Any = None) -> pa.Table:
-        """Rows by row id (``_rowid``), in the order asked for."""
-        return take.take_row_ids(self._snapshot, row_ids, columns)
-
-    def _take_rows(self, row_ids: Sequence[int] | pa.Array, columns: Any = None) -> pa.Table:
-        return self.take_rows(row_ids, columns)
-
-    def sample(self, num_rows: int, columns: Any = None, randomize_order: bool = True) -> pa.Table:
-        """Random rows, none twice."""
-        return take.sample(self._snapshot, num_rows, columns, randomize_order=randomize_order)
-
-    def sql(self, sql: str) -> SqlQueryBuilder:
-        """A SQL query over this version, which it calls ``dataset``."""
-        return SqlQueryBuilder(self, sql)
-
-    def get_fragments(self, filter: pc.Expression | None = None) -> list[LanceFragment]:
-        """All fragments, in order. A filter leaves none out: fragments have no partition values to compare it with."""
-        if not isinstance(filter, pc.Expression | None):
-            raise InvalidRequest(f"get_fragments() takes a pyarrow Expression, not {filter!r}.")
-        return [LanceFragment(self, fragment=fragment) for fragment in self._snapshot.fragments]
-
-    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
-        """One fragment, ``None`` if this version does not have it."""
-        if not self._snapshot.fragments.has(fragment_id):
-            return None
-        return LanceFragment(self, fragment_id)
-
-    def validate(self) -> None:
-        """Check this version against its files; raises :class:`~tablewright.errors.CorruptTable` with all problems."""
-        validate(self._snapshot, LocalEngine().map)
+        return self._at(self._table.at(create_branch(source, branch)))
 
     # ---- writing
 
     def insert(self, data: Any, *, schema: pa.Schema | None = None, mode: str = "append", **options: Any) -> None:
         """Add rows; this dataset moves to the new version."""
-        self._snapshot = write_dataset(data, self, schema=schema, mode=mode, **options)._snapshot
+        self._pin(table_of(write_dataset(data, self, schema=schema, mode=mode, **options)))
 
-    @property
-    def metadata(self) -> dict[str, str]:
-        """Table metadata."""
-        return dict(self._snapshot.manifest.table_metadata)
+    @staticmethod
+    def commit(
+        base_uri: str | Path | LanceDataset,
+        operation: LanceOperation.BaseOperation | Transaction,
+        read_version: int | None = None,
+        commit_lock: Callable[[int], Any] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = 20,
+        *,
+        commit_message: str | None = None,
+        enable_stable_row_ids: bool | None = None,
+        commit_timeout: timedelta | None = commits.DEFAULT_COMMIT_TIMEOUT,
+        affected_rows: Any = None,
+    ) -> LanceDataset:
+        """Create a new version from an operation whose files are already written.
 
-    @property
-    def schema_metadata(self) -> dict[str, str]:
-        """Schema metadata as text."""
-        return {key: value.decode() for key, value in self._snapshot.schema.metadata.items()}
+        ``read_version`` is the version that the operation was made from; only Overwrite and Restore can do without.
+        ``affected_rows`` are the addresses of the rows that a Delete or Update touches: with them two writers on the
+        same fragment rebase row by row instead of failing.
 
-    def config(self) -> dict[str, str]:
-        """Table config."""
-        return dict(self._snapshot.manifest.config)
+        >>> import tablewright as tw
+        >>> ds = tw.write_dataset([{"id": 1}], "memory://commit-example")
+        >>> new = tw.fragment.write_fragments([{"id": 2}], ds)
+        >>> tw.LanceDataset.commit(ds, tw.LanceOperation.Append(new), read_version=ds.version).count_rows()
+        2
+        """
+        table = commits.commit_transaction(
+            base_uri,
+            operation,
+            read_version,
+            commit_lock,
+            storage_options,
+            enable_v2_manifest_paths,
+            detached,
+            max_retries,
+            commit_message=commit_message,
+            enable_stable_row_ids=enable_stable_row_ids,
+            commit_timeout=commit_timeout,
+            affected_rows=affected_rows,
+        )
+        return _like(base_uri, table)
 
-    def update_config(self, values: Mapping[str, str | None], replace: bool = False) -> dict[str, str]:
-        """Set config keys (``None`` removes one) and return the new state."""
-        self._snapshot = commits.update_maps(self, values, "config", replacing=replace)
-        return self.config()
+    @staticmethod
+    def commit_batch(
+        dest: str | Path | LanceDataset,
+        transactions: Sequence[Transaction],
+        commit_lock: Callable[[int], Any] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = 20,
+        *,
+        commit_timeout: timedelta | None = commits.DEFAULT_COMMIT_TIMEOUT,
+    ) -> dict[str, Any]:
+        """Commit several append transactions as one version; returns ``{"dataset": …, "merged": …}``.
 
-    def delete_config_keys(self, keys: Iterable[str]) -> None:
-        """Remove config keys."""
-        self.update_config(dict.fromkeys(listed(keys, "keys")))
-
-    def update_metadata(self, values: Mapping[str, str | None], replace: bool = False) -> dict[str, str]:
-        """Set table metadata (``None`` removes a key) and return the new state."""
-        self._snapshot = commits.update_maps(self, values, "table_metadata", replacing=replace)
-        return self.metadata
-
-    def update_schema_metadata(self, values: Mapping[str, str | None], replace: bool = False) -> dict[str, str]:
-        """Set schema metadata (``None`` removes a key) and return the new state."""
-        self._snapshot = commits.update_maps(self, values, "schema_metadata", replacing=replace)
-        return self.schema_metadata
-
-    def update_field_metadata(self, values: Mapping[str, Mapping[str, str | None]], replace: bool = False) -> None:
-        """Set metadata of fields, by column path."""
-        schema = self._snapshot.schema
-        for entries in commits.checked_texts(values, nested=True).values():
-            commits.checked_texts(entries)
-        updates = {schema.resolve(path).id: MapUpdate(entries=dict(v), replace=replace) for path, v in values.items()}
-        self._snapshot = commits.commit_to(self, UpdateConfig(field_metadata_updates=updates))
-
-    commit = staticmethod(commits.commit_operation)
-    commit_batch = staticmethod(commits.commit_batch)
+        A transaction that is in the list twice, or whose fragments came into the table since its ``read_version``, is
+        refused: its rows would come twice. So a batch whose commit got no answer can be committed again.
+        """
+        merged = commits.merged_appends(transactions)
+        dataset = LanceDataset.commit(
+            dest,
+            merged,
+            None,
+            commit_lock,
+            storage_options,
+            enable_v2_manifest_paths,
+            detached,
+            max_retries,
+            commit_timeout=commit_timeout,
+        )
+        return {"dataset": dataset, "merged": merged}
 
     @staticmethod
     def drop(
         base_uri: str | Path, storage_options: Mapping[str, str] | None = None, ignore_not_found: bool = False
     ) -> None:
         """Delete a table with all its versions and files."""
-        store = open_world(base_uri, storage_options).store
-        if latest_version(store) is not None:
-            for _ in range(_DROP_ROUNDS_MAX):  # a writer that is under way may still add files
-                if not delete_tree(store, "", last=VERSIONS_DIR):
-                    break
-        elif next(iter(store.list("")), None) is not None:
-            raise InvalidRequest(
-                f"Refusing to drop {store.location.uri}: no readable Lance manifest was found under '_versions'."
-            )
-        elif not ignore_not_found:
-            raise StorageError(f"Not found: {store.location.uri}. There is no table to drop.")
+        drop_table(open_world(base_uri, storage_options), ignore_not_found=ignore_not_found)
+
+
+def write_dataset(
+    data_obj: Any,
+    uri: str | Path | World | LanceDataset,
+    schema: pa.Schema | None = None,
+    mode: str = "create",
+    *,
+    max_rows_per_file: int = 1024 * 1024,
+    max_rows_per_group: int = 1024,
+    max_bytes_per_file: int = 90 * 1024**3,
+    commit_lock: Callable[[int], Any] | None = None,
+    progress: Any = None,
+    storage_options: Mapping[str, str] | None = None,
+    data_storage_version: str | None = None,
+    enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
+    auto_cleanup_options: Mapping[str, Any] | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    engine: Any = None,
+    spark: Any = None,
+) -> LanceDataset:
+    """Write ``data_obj`` to a table and return the new version.
+
+    ``mode`` is ``"create"`` (the table must not exist), ``"append"`` or ``"overwrite"`` (both create it if need be).
+    Data may be a pyarrow Table, RecordBatch, RecordBatchReader, Dataset, Scanner, an iterable of batches, a pandas or
+    polars frame, a dict of columns, a list of dicts, or a Spark DataFrame, which its executors write.
+    ``max_rows_per_group`` has no effect (data files have no row groups); it is accepted because scripts pass it.
+    ``enable_stable_row_ids``, ``data_storage_version`` and ``auto_cleanup_options`` count for a new table; a warning
+    says where they have no effect. ``auto_cleanup_options`` are stored and not acted on, which another warning says.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset([{"id": 1, "text": "one"}], "memory://write-example")
+    >>> ds = tw.write_dataset([{"id": 2, "text": "two"}], ds, mode="append", commit_message="one more")
+    >>> ds.version, ds.to_table(columns=["id"]).to_pydict()
+    (2, {'id': [1, 2]})
+    """
+    settings = WriteSettings(
+        mode=mode,
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        data_storage_version=data_storage_version,
+        enable_stable_row_ids=enable_stable_row_ids,
+        enable_v2_manifest_paths=enable_v2_manifest_paths,
+        config=cleanup_config(auto_cleanup_options),
+    )
+    table = write_table(
+        data_obj,
+        uri,
+        schema,
+        settings,
+        commit_lock=commit_lock,
+        progress=progress,
+        storage_options=storage_options,
+        properties=properties_of(commit_message, transaction_properties),
+        engine=engine,
+        spark=spark,
+    )
+    return _like(uri, table)
+
+
+def _like(given: object, table: Table) -> LanceDataset:
+    """The dataset that was given, at another version of its table; a new one if it was an address."""
+    return given._at(table) if isinstance(given, LanceDataset) else LanceDataset._of(table)
 
 
 def _referenced(snapshot: Snapshot, reference: Reference) -> Snapshot:
@@ -472,5 +419,4 @@ def _referenced(snapshot: Snapshot, reference: Reference) -> Snapshot:
 
 
 def _reopen(uri: str, options: dict[str, str], version: int, scan: dict[str, Any]) -> LanceDataset:
-    world = World(store=open_store(uri, options))
-    return LanceDataset._of(open_snapshot(world, version), default_scan_options=scan)
+    return LanceDataset._of(Table(open_snapshot(open_world(uri, options), version)), default_scan_options=scan)

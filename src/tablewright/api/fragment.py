@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,26 +15,25 @@ import pyarrow.dataset as pads
 from tablewright.api import fragment_columns
 from tablewright.api.arrow_dataset import passes_for
 from tablewright.api.inputs import UnknownInput
-from tablewright.api.locate import open_world
 from tablewright.api.metadata import DataFile, DeletionFile, FragmentMetadata
 from tablewright.api.operation import Transaction
-from tablewright.api.scanner import LanceScanner, positional
+from tablewright.api.pinned import Pinned, place_of, table_of
+from tablewright.api.scanner import LanceScanner, positional, scan_pinned
 from tablewright.api.schema import LanceSchema
 from tablewright.api.translate import from_transaction
 from tablewright.api.write import write_files
 from tablewright.checks import check_flag
 from tablewright.data.write import describe_data_file
-from tablewright.errors import CorruptTable, InvalidRequest, TableNotFound, UnsupportedFeature
+from tablewright.errors import CorruptTable, InvalidRequest, UnsupportedFeature
 from tablewright.format.fragment import Fragment
+from tablewright.jobs.write import latest_or_none
 from tablewright.operations import take
 from tablewright.operations.delete import matching_offsets, run_fragment_delete
 from tablewright.operations.validate import problems_of
 from tablewright.operations.write import WriteSettings, finish_write
-from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.snapshot.refs import main_world
+from tablewright.snapshot.snapshot import Snapshot
 from tablewright.world import World
-
-if TYPE_CHECKING:
-    from tablewright.api.dataset import LanceDataset
 
 __all__ = ["FragmentSession", "LanceFragment", "write_fragments"]
 
@@ -50,16 +49,22 @@ class LanceFragment:
 
     __class__ = passes_for(pads.Fragment)
 
-    def __init__(
-        self, dataset: LanceDataset, fragment_id: int | None = None, *, fragment: Fragment | None = None
-    ) -> None:
-        if not hasattr(dataset, "_snapshot"):
+    def __init__(self, dataset: Pinned, fragment_id: int | None = None, *, fragment: Fragment | None = None) -> None:
+        if not isinstance(dataset, Pinned):
             raise UnknownInput(f"A LanceFragment belongs to a LanceDataset, got {dataset!r}.")
-        if fragment is None:
-            if fragment_id is None or not dataset._snapshot.fragments.has(fragment_id):
-                raise InvalidRequest(f"Fragment {fragment_id} not found in version {dataset.version} of {dataset.uri}.")
-            fragment = dataset._snapshot.fragments.by_id(fragment_id)
-        self._dataset, self._fragment = dataset, fragment
+        self._dataset = dataset
+        self._fragment = self._found(fragment_id) if fragment is None else fragment
+
+    def _found(self, fragment_id: int | None) -> Fragment:
+        snapshot = self._snapshot
+        if fragment_id is None or not snapshot.fragments.has(fragment_id):
+            uri = main_world(snapshot.world, snapshot.branch).store.location.uri
+            raise InvalidRequest(f"Fragment {fragment_id} not found in version {snapshot.version} of {uri}.")
+        return snapshot.fragments.by_id(fragment_id)
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return table_of(self._dataset).snapshot
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LanceFragment, (self._dataset, self.fragment_id)
@@ -80,7 +85,7 @@ class LanceFragment:
     @property
     def schema(self) -> pa.Schema:
         """The table's schema."""
-        return self._dataset.schema
+        return self._snapshot.schema.to_arrow()
 
     @property
     def partition_expression(self) -> None:
@@ -123,7 +128,7 @@ class LanceFragment:
                     "A fragment is scanned in the schema of its table: choose columns with columns=[…]."
                 )
             arguments = arguments[1:]
-        return self._dataset._scan({**positional(arguments, options, "scanner"), "fragments": [self]})
+        return scan_pinned(self._dataset, {**positional(arguments, options, "scanner"), "fragments": [self]})
 
     def to_table(self, columns: Any = None, filter: str | pc.Expression | None = None, **options: Any) -> pa.Table:
         """Read into memory."""
@@ -149,7 +154,7 @@ class LanceFragment:
 
     def take(self, indices: Sequence[int] | pa.Array, columns: Any = None) -> pa.Table:
         """Live rows by position in this fragment, in the order asked for."""
-        return take.take_fragment_positions(self._dataset._snapshot, self._fragment, indices, columns)
+        return take.take_fragment_positions(self._snapshot, self._fragment, indices, columns)
 
     def open_session(self, columns: Any = None, with_row_address: bool = False) -> FragmentSession:
         """Repeated takes with one projection."""
@@ -166,7 +171,7 @@ class LanceFragment:
         """
         if not isinstance(predicate, str | pc.Expression):
             raise UnknownInput(f"delete() takes SQL text or a pyarrow Expression, not {predicate!r}.")
-        return self._deleted(matching_offsets(self._dataset._snapshot, self._fragment, predicate))
+        return self._deleted(matching_offsets(self._snapshot, self._fragment, predicate))
 
     def delete_rows(self, offsets: Sequence[int] | pa.Array) -> FragmentMetadata | None:
         """As :meth:`delete`, for rows by their physical offset."""
@@ -176,7 +181,7 @@ class LanceFragment:
         return self._deleted(rows.astype(np.int64))
 
     def _deleted(self, offsets: npt.NDArray[np.int64]) -> FragmentMetadata | None:
-        left = run_fragment_delete(self._dataset._snapshot, self._fragment, offsets)
+        left = run_fragment_delete(self._snapshot, self._fragment, offsets)
         return None if left is None else FragmentMetadata.of(left)
 
     def merge_columns(
@@ -197,7 +202,9 @@ class LanceFragment:
         >>> tw.LanceDataset.commit(ds, merge, read_version=ds.version).to_table().to_pydict()
         {'id': [1, 2, 3], 'double': [2, 4, 6]}
         """
-        return fragment_columns.merge_columns(self, value_func, columns, batch_size, reader_schema)
+        return fragment_columns.merge_columns(
+            table_of(self._dataset), self._fragment, value_func, columns, batch_size, reader_schema
+        )
 
     def merge(
         self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
@@ -210,7 +217,7 @@ class LanceFragment:
         >>> len(metadata.files), schema.to_pyarrow().names
         (2, ['id', 'text'])
         """
-        return fragment_columns.merge(self, data_obj, left_on, right_on, schema)
+        return fragment_columns.merge(self._snapshot, self._fragment, data_obj, left_on, right_on, schema)
 
     def update_columns(
         self,
@@ -235,18 +242,18 @@ class LanceFragment:
         {'id': [1, 2], 'n': [0, 5]}
         """
         check_flag(with_offsets, "with_offsets")
-        made = fragment_columns.update_columns(self, data_obj, left_on, right_on, schema)
+        made = fragment_columns.update_columns(self._snapshot, self._fragment, data_obj, left_on, right_on, schema)
         return made if with_offsets else made[:2]
 
     def validate(self) -> None:
         """Check it against its files; raises with all problems."""
-        problems = problems_of(self._dataset._snapshot, self._fragment)
+        problems = problems_of(self._snapshot, self._fragment)
         if problems:
-            raise CorruptTable(self._dataset._snapshot.entry.path, tuple(problems))
+            raise CorruptTable(self._snapshot.entry.path, tuple(problems))
 
     @staticmethod
     def create(
-        dataset_uri: str | Path | LanceDataset,
+        dataset_uri: str | Path | Pinned,
         data: Any,
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
@@ -270,9 +277,10 @@ class LanceFragment:
         return metadata
 
     @staticmethod
-    def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int) -> FragmentMetadata:
+    def create_from_file(filename: str, dataset: Pinned, fragment_id: int) -> FragmentMetadata:
         """Metadata for a data file that lies in the table's ``data/`` already; its columns are matched by name."""
-        fragment = describe_data_file(dataset._world, dataset._snapshot.schema, filename, fragment_id)
+        snapshot = table_of(dataset).snapshot
+        fragment = describe_data_file(snapshot.world, snapshot.schema, filename, fragment_id)
         return FragmentMetadata.of(fragment)
 
 
@@ -289,7 +297,7 @@ class FragmentSession:
 
 def write_fragments(
     data: Any,
-    dataset_uri: str | Path | LanceDataset,
+    dataset_uri: str | Path | Pinned,
     schema: pa.Schema | None = None,
     *,
     return_transaction: bool = False,
@@ -327,14 +335,7 @@ def write_fragments(
 
 
 def _place(
-    dataset_uri: str | Path | LanceDataset, storage_options: Mapping[str, str] | None
+    dataset_uri: str | Path | Pinned, storage_options: Mapping[str, str] | None
 ) -> tuple[World, Snapshot | None]:
-    from tablewright.api.dataset import LanceDataset
-
-    if isinstance(dataset_uri, LanceDataset):
-        return dataset_uri._world, dataset_uri._snapshot
-    world = open_world(dataset_uri, storage_options)
-    try:
-        return world, open_snapshot(world)
-    except TableNotFound:
-        return world, None
+    table, world = place_of(dataset_uri, storage_options)
+    return world, latest_or_none(world) if table is None else table.snapshot

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,19 +15,22 @@ from tablewright.api.udf import BatchUDF
 from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.roaring import encode_bitmap
+from tablewright.jobs.table import Table
 from tablewright.operations.columns.join import Join, Patch, PatchedColumns
 from tablewright.operations.columns.plan import ColumnsPlan, ColumnsResult, with_file
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.uncommitted import removed_on_failure
 
-if TYPE_CHECKING:
-    from tablewright.api.fragment import LanceFragment
-
 __all__ = ["merge", "merge_columns", "update_columns"]
 
 
 def merge_columns(
-    fragment: LanceFragment, value_func: Any, columns: Any, batch_size: int | None, reader_schema: pa.Schema | None
+    table: Table,
+    fragment: Fragment,
+    value_func: Any,
+    columns: Any,
+    batch_size: int | None,
+    reader_schema: pa.Schema | None,
 ) -> tuple[FragmentMetadata, LanceSchema]:
     """The fragment with new columns, and the table's schema with them."""
     if isinstance(value_func, BatchUDF) and value_func.checkpoint_file is not None:
@@ -35,43 +38,40 @@ def merge_columns(
             "A checkpoint file cannot be used when applying a UDF with LanceFragment.merge_columns. You must apply "
             "your own checkpointing for fragment-level operations."
         )
-    dataset = fragment._dataset
-    request, source = request_of(dataset, value_func, columns, reader_schema, batch_size)
-    plan = request.plan(dataset._snapshot).of_fragments([fragment._fragment])
+    request, values = request_of(table, value_func, columns, reader_schema, batch_size)
+    plan = request.plan(table.snapshot).of_fragments([fragment])
     files: list[DataFile] = []
-    with removed_on_failure(dataset._world.store) as leftovers:
+    with removed_on_failure(table.world.store) as written:
 
         def record(_: Fragment, made: ColumnsResult) -> None:
-            leftovers.add(made.paths)
+            written.add(made.paths)
             files.append(made.file)
 
-        source.write(dataset, plan, (), record)
-    return _grown(plan, fragment._fragment, files)
+        values.write(table, plan, (), record)
+    return _grown(plan, fragment, files)
 
 
 def merge(
-    fragment: LanceFragment, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None
+    snapshot: Snapshot, fragment: Fragment, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None
 ) -> tuple[FragmentMetadata, LanceSchema]:
     """The fragment with the columns of joined data, and the table's schema with them."""
     lookup = joined(data, left_on, right_on, schema, "fragment")
-    snapshot = fragment._dataset._snapshot
-    plan = Join(lookup, left_on, "fragment").plan(snapshot).of_fragments([fragment._fragment])
-    return _grown(plan, fragment._fragment, [_written(plan, snapshot)])
+    plan = Join(lookup, left_on, "fragment").plan(snapshot).of_fragments([fragment])
+    return _grown(plan, fragment, [_written(plan, snapshot)])
 
 
 def update_columns(
-    fragment: LanceFragment, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None
+    snapshot: Snapshot, fragment: Fragment, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None
 ) -> tuple[FragmentMetadata, list[int], bytes]:
     """The fragment with joined values in its columns, the ids of these, and which rows have changed."""
     lookup = joined(data, left_on, right_on, schema, "fragment")
-    snapshot = fragment._dataset._snapshot
-    plan = Patch(lookup, left_on).plan(snapshot).of_fragments([fragment._fragment])
+    plan = Patch(lookup, left_on).plan(snapshot).of_fragments([fragment])
     file = _written(plan, snapshot)
     assert plan.work is not None and isinstance(plan.work.computation, PatchedColumns)
     matched = plan.work.computation.matched
     rows = BitMap(np.concatenate(matched)) if matched else BitMap()
     modified = [field.id for field in plan.written.fields]
-    return _grown(plan, fragment._fragment, [file])[0], modified, encode_bitmap(rows)
+    return _grown(plan, fragment, [file])[0], modified, encode_bitmap(rows)
 
 
 def _written(plan: ColumnsPlan, snapshot: Snapshot) -> DataFile:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
 
 import pyarrow.compute as pc
 
 from tablewright.api.changes_feed import Changes, changes_of
 from tablewright.api.delta import DatasetDelta, delta_of
-from tablewright.operations.enable_row_ids import run_enable
-
-if TYPE_CHECKING:
-    from tablewright.api.dataset import LanceDataset
+from tablewright.api.pinned import Pinned, run_on
+from tablewright.jobs.row_ids import RowIdsJob
 
 __all__ = ["IdentityVerbs"]
 
 
-class IdentityVerbs:
+class IdentityVerbs(Pinned):
     """The part of a dataset that knows rows by their ids."""
-
-    @property
-    def _itself(self) -> LanceDataset:
-        return cast("LanceDataset", self)
 
     def enable_stable_row_ids(self) -> None:
         """Give this table row ids that survive updates and compaction, from the next version on.
@@ -38,8 +31,7 @@ class IdentityVerbs:
         >>> ds.take_rows([0]).to_pydict(), ds.has_stable_row_ids
         ({'id': [10]}, True)
         """
-        dataset = self._itself
-        dataset._snapshot = run_enable(dataset._snapshot)
+        run_on(self, RowIdsJob())
 
     def delta(
         self,
@@ -56,7 +48,7 @@ class IdentityVerbs:
         >>> ds.delta(compared_against=1).get_deleted_row_ids().read_all().to_pydict()
         {'_rowid': [0]}
         """
-        return delta_of(self._itself._snapshot, compared_against, begin_version, end_version)
+        return delta_of(self._table.snapshot, compared_against, begin_version, end_version)
 
     def changes(
         self,
@@ -70,7 +62,7 @@ class IdentityVerbs:
     ) -> Changes:
         """The rows that changed after a version, up to another (by default this one), before and after each change.
 
-        With ``net`` the two versions are compared as a whole, else each commit between them is told.
+        With ``net`` the two versions are compared as a whole, else each commit between them is shown.
 
         >>> import tablewright as tw
         >>> ds = tw.write_dataset({"id": [1, 2]}, "memory://changes-example", enable_stable_row_ids=True)
@@ -79,15 +71,15 @@ class IdentityVerbs:
         >>> ds.changes(1).to_table().select(["id", "_change_type", "_commit_version", "_rowid"]).to_pylist()[1]
         {'id': 1, '_change_type': 'delete', '_commit_version': 3, '_rowid': 0}
         """
-        dataset = self._itself
+        table = self._table
         return changes_of(
-            dataset._snapshot,
+            table.snapshot,
             from_version,
             to_version,
             columns,
             filter,
             net=net,
             batch_size=batch_size,
-            engine=dataset._engine,
-            spark=dataset._spark,
+            engine=table.engine,
+            spark=table.spark,
         )

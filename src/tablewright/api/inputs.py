@@ -16,6 +16,7 @@ import pyarrow.dataset as pads
 
 from tablewright.api.fitting import fits
 from tablewright.engine.detect import is_struct_type
+from tablewright.engine.frames import arrow_schema
 from tablewright.errors import InvalidRequest, SchemaMismatch, TablewrightError
 
 __all__ = ["Source", "as_schema", "as_source"]
@@ -61,8 +62,6 @@ not 'id long' of type str. Write for example pa.schema({"id": pa.int64()}).
     if given is None or isinstance(given, pa.Schema):
         return given
     if is_struct_type(given):
-        from tablewright.engine.spark.types import arrow_schema
-
         return arrow_schema(given)
     if hasattr(given, "to_pyarrow"):
         return given.to_pyarrow()

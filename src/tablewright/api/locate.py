@@ -1,4 +1,4 @@
-"""From what people call a table (a path, an address, a dataset) to the world it lives in."""
+"""From what people call a table (a path or an address) to the world it is in."""
 
 from __future__ import annotations
 
@@ -14,8 +14,16 @@ from tablewright.world import World
 __all__ = ["instant_ns", "open_world"]
 
 
-def open_world(uri: str | Path, storage_options: Mapping[str, str] | None = None) -> World:
-    """A world around the store at ``uri``. Nothing is read yet."""
+def open_world(uri: str | Path | World, storage_options: Mapping[str, str] | None = None) -> World:
+    """A world around the store at ``uri``; a world as it is, so that tests bring their own. Nothing is read yet.
+
+    >>> from tablewright.testing import memory_world
+    >>> world = memory_world(seed=1)
+    >>> open_world(world) is world
+    True
+    """
+    if isinstance(uri, World):
+        return uri
     if not isinstance(uri, str | Path):
         raise WrongType(f"uri must be a path or an address such as s3://bucket/table, got {uri!r}.")
     if not str(uri):

@@ -1,33 +1,32 @@
-"""``dataset.merge_insert(on)``: a builder with pylance's names; :mod:`.merge_job` runs what it has collected."""
+"""``dataset.merge_insert(on)``: a builder with pylance's names for a job of :mod:`tablewright.jobs.merge`.
+
+Tests: ``tests/unit/api/test_merge_insert.py``, ``tests/unit/api/test_merge_insert_calls.py``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from tablewright.api.change_report import Report
-from tablewright.api.changes import retry_options
-from tablewright.api.execute import choose_for
-from tablewright.api.merge_job import MergeJob, merge_counts
 from tablewright.api.merge_source import incoming
 from tablewright.api.operation import Transaction
+from tablewright.api.pinned import Pinned, run_on, table_of
+from tablewright.api.prepared import retry_options
 from tablewright.api.translate import from_transaction
 from tablewright.checks import check_flag, check_text, whole_number
 from tablewright.errors import WrongType
+from tablewright.jobs.attempt import Done, make
+from tablewright.jobs.merge.explain import additions, explain_merge
+from tablewright.jobs.merge.job import Merged, MergeJob
+from tablewright.jobs.report import Report
 from tablewright.operations.merge_insert.clauses import Clauses, InvalidMerge, check_condition, check_dedupe, check_mode
 from tablewright.operations.merge_insert.keys.key_columns import find_key
 from tablewright.operations.merge_insert.match.condition import compile_table_condition
-from tablewright.operations.merge_insert.match.strategy import choose_strategy, scan_bytes
-from tablewright.operations.merge_insert.plan import plan_merge
-from tablewright.operations.merge_insert.source.evolution import evolved
 from tablewright.operations.write import WriteSettings
 from tablewright.transaction.isolation import check_isolation
-
-if TYPE_CHECKING:
-    from tablewright.api.dataset import LanceDataset
 
 __all__ = ["MergeInsertBuilder"]
 
@@ -46,10 +45,10 @@ class MergeInsertBuilder:
     """
 
     def __init__(
-        self, dataset: LanceDataset, on: Any = None, *, dedupe: str | None = None, schema_evolution: bool = False
+        self, dataset: Pinned, on: Any = None, *, dedupe: str | None = None, schema_evolution: bool = False
     ) -> None:
         self._on = list(on) if isinstance(on, Iterable) and not isinstance(on, str) else on
-        find_key(dataset._snapshot.schema, self._on)  # what is wrong with it is said at once
+        find_key(table_of(dataset).snapshot.schema, self._on)  # what is wrong with it is said at once
         self._dataset = dataset
         self._clauses: dict[str, Any] = {}
         self._conflict_retries, self._retry_timeout = 10, timedelta(seconds=30)
@@ -81,7 +80,7 @@ class MergeInsertBuilder:
         """Rows of the table that no source row matches are deleted; with a filter, some of them."""
         text = check_condition(expr, "the condition of when_not_matched_by_source_delete")
         if text is not None:
-            compile_table_condition(text, self._dataset._snapshot.schema)
+            compile_table_condition(text, table_of(self._dataset).snapshot.schema)
         return self._with(delete_by_source=True, by_source_condition=text)
 
     # ------------------------------------------------------------------------------------------------------ settings
@@ -142,67 +141,57 @@ class MergeInsertBuilder:
 
         ``schema`` is what data are cast to, or what an iterator can't tell.
         """
-        retries = retry_options(self._conflict_retries, self._retry_timeout)
-        with self._job(data_obj, schema, Report()) as job:
-            return job.execute(retries)
+        report = Report()
+        return run_on(self._dataset, self._job(data_obj, schema, report), report)
 
     def execute_uncommitted(
         self, data_obj: Any, *, schema: pa.Schema | None = None
     ) -> tuple[Transaction, dict[str, int]]:
         """Merge the data, and leave the commit to ``CommitBuilder(dataset).execute(transaction)``."""
-        report = Report()
-        with self._job(data_obj, schema, report) as job:
-            merged = job.attempt(self._dataset._snapshot)
-            if len(merged.added):
-                merged.leftovers.remove()
-                raise InvalidMerge(
-                    f"The columns {', '.join(merged.added.names)} have to be added by a commit of their own: call "
-                    "add_columns first, or execute."
-                )
+        job, merged = self._made(data_obj, schema, Report())
+        if len(merged.added):
+            merged.files.remove()
+            raise InvalidMerge(
+                f"The columns {', '.join(merged.added.names)} have to be added by a commit of their own: call "
+                "add_columns first, or execute."
+            )
         transaction = from_transaction(merged.transaction)
-        transaction.affected_rows, transaction.recheck = merged.affected, job.recheck(merged.base, merged.recheck)
-        return transaction, merge_counts(merged, report.attempts)
+        transaction.affected_rows, transaction.recheck = merged.affected, merged.recheck
+        return transaction, job.result(merged, None)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
         """What a merge of data with this schema (the table's own by default) will do, and where. Nothing is read."""
-        dataset = self._dataset
-        given = dataset.schema if schema is None else _arrow_schema(schema)
-        snapshot, added = dataset._snapshot, pa.schema([])
-        if self._schema_evolution:
-            snapshot, added = evolved(snapshot, self._on, given)
-        plan = plan_merge(snapshot, Clauses(**self._clauses), self._on, given, dataset._world.clock.now_ns())
-        strategy = choose_strategy(snapshot, plan, None)
-        size = scan_bytes(plan, strategy.scanned)
-        engine, why = choose_for(dataset._world, size, dataset._engine, dataset._spark)
-        lines = [str(plan), *_additions(added), str(strategy), f"  match: engine={engine.name}: {why}"]
-        lines.append(f"  write: {plan.clauses.writes}")
-        if verbose:
-            lines.append(
-                f"  match: estimated_bytes={size}, scanned_fragments={len(strategy.scanned)}; updated rows change "
-                f"[{', '.join(plan.changed_columns)}]"
-            )
-        return "\n".join(lines)
+        table = table_of(self._dataset)
+        given = table.snapshot.schema.to_arrow() if schema is None else _arrow_schema(schema)
+        clauses, evolves = Clauses(**self._clauses), self._schema_evolution
+        return explain_merge(table, self._on, clauses, given, schema_evolution=evolves, verbose=verbose)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
         """Merge the data without committing it, and say what was done. No file stays behind."""
         report = Report()
-        with self._job(data_obj, schema, report) as job:
-            merged = job.attempt(self._dataset._snapshot)
-            merged.leftovers.remove()
-        counts = merge_counts(merged, report.attempts)
-        return "\n".join([str(merged.plan), *_additions(merged.added), *report.lines(counts)])
+        job, merged = self._made(data_obj, schema, report)
+        merged.files.remove()
+        return "\n".join([str(merged.plan), *additions(merged.added), *report.lines(job.result(merged, None))])
+
+    def _made(self, data: Any, schema: pa.Schema | None, report: Report) -> tuple[MergeJob, Merged]:
+        """What a merge of the data writes, without a commit."""
+        job = self._job(data, schema, report)
+        merged = make(job, table_of(self._dataset), report)
+        assert not isinstance(merged, Done), "a merge always has something to commit"
+        return job, merged
 
     def _job(self, data: Any, schema: pa.Schema | None, report: Report) -> MergeJob:
-        clauses = Clauses(**self._clauses)
-        given = incoming(data, schema, self._dataset.schema)
-        evolves = self._schema_evolution
+        table = table_of(self._dataset)
         return MergeJob(
-            self._dataset, self._on, clauses, given, report, schema_evolution=evolves, isolation=self._isolation
+            table,
+            self._on,
+            Clauses(**self._clauses),
+            incoming(data, schema, table.snapshot.schema.to_arrow()),
+            report,
+            retries=retry_options(self._conflict_retries, self._retry_timeout),
+            schema_evolution=self._schema_evolution,
+            isolation=self._isolation,
         )
-
-
-def _additions(added: Sequence[pa.Field]) -> list[str]:
-    return [f"  schema: adds columns [{', '.join(field.name for field in added)}] first"] if len(added) else []
 
 
 def _arrow_schema(given: Any) -> pa.Schema:

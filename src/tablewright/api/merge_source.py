@@ -1,33 +1,26 @@
-"""What people merge into a table: all that ``write_dataset`` takes, fitted and kept so that it can be read again."""
+"""What people merge into a table: all that ``write_dataset`` takes, as rows that can be kept and read again.
+
+Tests: ``tests/unit/api/test_merge_insert_calls.py``, ``tests/spark/test_merge_insert.py``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as at
 
 from tablewright.api.inputs import as_schema, as_source
+from tablewright.engine.choose import frame_engine
 from tablewright.engine.detect import is_spark_frame
+from tablewright.engine.frames import adopted_schema, frame_schema, requested_schema
+from tablewright.jobs.merge.source import Incoming, Kept
 from tablewright.operations.merge_insert.source.fit import FittedSchema, fitted_batches
-from tablewright.operations.merge_insert.source.kept import KeptSource, keep
-from tablewright.operations.merge_insert.source.shared import SharedSource, ShareTask
+from tablewright.operations.merge_insert.source.kept import keep
+from tablewright.operations.merge_insert.source.shared import ShareTask
 from tablewright.world import World
 
-__all__ = ["Incoming", "incoming"]
-
-Kept = tuple[KeptSource, SharedSource | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """Data on their way in: their schema, how they are kept once it is known what fits, and the session they are of."""
-
-    schema: pa.Schema
-    keep: Callable[[FittedSchema, World, str], Kept]
-    spark: Any = None
+__all__ = ["incoming"]
 
 
 def incoming(data: Any, schema: pa.Schema | None, table: pa.Schema) -> Incoming:
@@ -77,11 +70,6 @@ def _shaped(known: pa.DataType, own: pa.DataType) -> pa.DataType:
 
 def _of_frame(frame: Any, schema: pa.Schema | None, table: pa.Schema) -> Incoming:
     """A Spark DataFrame: its executors write it to files beside the table's, in the order of its partitions."""
-    from tablewright.engine.spark.frames import write_frame
-    from tablewright.engine.spark.inputs import adopted_schema, requested_schema
-    from tablewright.engine.spark.session import require_shared
-    from tablewright.engine.spark.types import frame_schema
-
     if schema is None:
         given = frame_schema(frame)
         own = adopted_schema(frame, pa.schema([_in_shape(field, given) for field in table], table.metadata))
@@ -89,14 +77,9 @@ def _of_frame(frame: Any, schema: pa.Schema | None, table: pa.Schema) -> Incomin
         own = requested_schema(frame, schema)
 
     def kept(fitted: FittedSchema, world: World, file_version: str) -> Kept:
-        require_shared(world.store.location)
-        task = ShareTask(fitted.schema, world.store.location, file_version)
-        try:
-            parts = write_frame(frame, task, fitted.schema, describe="Keeping the source")
-        except BaseException:
-            task.mark.discard(world)
-            raise
-        shared = task.shared(parts)
+        task = ShareTask(fitted.schema, file_version)
+        engine = frame_engine(frame=frame)
+        shared = task.shared(engine.write_frame(frame, task, world, fitted.schema, describe="Keeping the source"))
         return shared.open(world), shared
 
     return Incoming(own, kept, frame.sparkSession)

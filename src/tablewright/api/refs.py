@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
+from tablewright.api.pinned import Pinned, table_of
+from tablewright.jobs.branch import delete_branch
 from tablewright.snapshot import refs
-from tablewright.snapshot.branch import Reference, delete_branch, resolve_reference
+from tablewright.snapshot.reference import Reference, resolve_reference
 from tablewright.snapshot.refs import Branch, Tag, in_order
+from tablewright.snapshot.snapshot import Snapshot
 from tablewright.world import World
-
-if TYPE_CHECKING:
-    from tablewright.api.dataset import LanceDataset
 
 __all__ = ["Branches", "Tags"]
 
+D = TypeVar("D")
 Listing = list[tuple[str, dict[str, Any]]]
 
 
@@ -27,13 +28,17 @@ def _moment(time_ns: int | None) -> datetime | None:
 
 
 class _Refs:
-    def __init__(self, dataset: LanceDataset) -> None:
+    def __init__(self, dataset: Pinned) -> None:
         self._dataset = dataset
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return table_of(self._dataset).snapshot
 
     @property
     def _main(self) -> World:
         """Tags and branches are kept in the root of the main table, whatever branch the dataset is on."""
-        snapshot = self._dataset._snapshot
+        snapshot = self._snapshot
         return refs.main_world(snapshot.world, snapshot.branch)
 
 
@@ -49,12 +54,12 @@ class Tags(_Refs):
 
     def create(self, tag: str, reference: Reference | None = None) -> None:
         """Name a version: a number, another tag, ``(branch, number)``; this dataset's version by default."""
-        branch, version = resolve_reference(self._dataset._snapshot, reference)
+        branch, version = resolve_reference(self._snapshot, reference)
         refs.create_tag(self._main, tag, version, branch)
 
     def update(self, tag: str, reference: Reference | None = None) -> None:
         """Let an existing tag name another version."""
-        branch, version = resolve_reference(self._dataset._snapshot, reference)
+        branch, version = resolve_reference(self._snapshot, reference)
         refs.update_tag(self._main, tag, version, branch)
 
     def delete(self, tag: str) -> None:
@@ -78,7 +83,7 @@ class Tags(_Refs):
         return [(name, _tag(tag)) for name, tag in in_order(refs.list_tags(self._main.store), order)]
 
 
-class Branches(_Refs):
+class Branches(_Refs, Generic[D]):
     """Lines of versions beside the main one.
 
     ``ds.checkout_version((name, None))`` goes there.
@@ -90,9 +95,13 @@ class Branches(_Refs):
     (1, 2)
     """
 
-    def create(self, branch: str, reference: Reference | None = None) -> LanceDataset:
+    def __init__(self, dataset: Pinned, create: Callable[[str, Reference | None], D]) -> None:
+        super().__init__(dataset)
+        self._create = create
+
+    def create(self, branch: str, reference: Reference | None = None) -> D:
         """Start a branch from a version (this one by default), and return a dataset there."""
-        return self._dataset.create_branch(branch, reference)
+        return self._create(branch, reference)
 
     def list(self) -> dict[str, dict[str, Any]]:
         """Every branch: where it began, when, and its metadata."""

@@ -11,9 +11,12 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from tablewright.api.arrow_dataset import ARROW_ONLY, passes_for
+from tablewright.api.locate import open_world
+from tablewright.api.pinned import Pinned, scan_defaults, table_of
 from tablewright.checks import listed, whole_number
-from tablewright.engine.choose import Choice, choose_engine
+from tablewright.engine.choose import Choice, choose_engine, frame_engine
 from tablewright.engine.detect import check_session
+from tablewright.engine.shared import require_shared
 from tablewright.errors import InvalidRequest, UnsupportedFeature, WrongType
 from tablewright.lazy import cached_property
 from tablewright.operations.scan import (
@@ -28,11 +31,10 @@ from tablewright.operations.scan import (
 from tablewright.operations.take import positions_within
 from tablewright.reading.scan_task import ScanTask
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
-from tablewright.storage import open_store
 from tablewright.storage.base import Location
 from tablewright.world import World
 
-__all__ = ["ColumnOrdering", "LanceScanner", "positional", "scan_options"]
+__all__ = ["ColumnOrdering", "LanceScanner", "positional", "scan_options", "scan_pinned"]
 
 _LATER = {
     "nearest": "search indices come with later work",
@@ -82,6 +84,14 @@ def scan_options(given: Mapping[str, Any]) -> ScanOptions:
         given_fragments = listed(chosen["fragments"], "fragments")
         chosen["fragments"] = [getattr(fragment, "fragment_id", fragment) for fragment in given_fragments]
     return ScanOptions(**chosen)
+
+
+def scan_pinned(dataset: Pinned, given: Mapping[str, Any]) -> LanceScanner:
+    """A scan of the version that a dataset shows, with its default options where ``given`` has no others."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    table = table_of(dataset)
+    options = scan_options({**scan_defaults(dataset), **chosen})
+    return LanceScanner(table.snapshot, options, table.engine, table.spark)
 
 
 def positional(arguments: tuple[Any, ...], options: Mapping[str, Any], verb: str) -> dict[str, Any]:
@@ -169,9 +179,10 @@ class LanceScanner:
         if not isinstance(self._options.filter, str) or self._snapshot.location.is_of_this_process:
             return count_rows(plan, self._snapshot)
         engine, _ = self._counting
-        if engine.name == "local":
+        if engine.in_process:
             return count_rows(plan, self._snapshot)
-        rows = sum(engine.map(_count_task, plan.for_counting().tasks, describe="Counting rows"))
+        tasks = plan.for_counting().tasks
+        rows = sum(engine.map(_count_task, tasks, self._snapshot.world, describe="Counting rows"))
         rows = max(0, rows - plan.offset)
         return rows if plan.limit is None else min(rows, plan.limit)
 
@@ -182,12 +193,9 @@ class LanceScanner:
             raise InvalidRequest("limit, offset and order_by are Spark's own verbs: ask the DataFrame for them.")
         if self._options.filter is not None and not isinstance(self._options.filter, str):
             raise InvalidRequest("filter must be SQL text for to_spark(): Arrow expressions do not travel to workers.")
-        from tablewright.engine.spark.frames import read_frame
-        from tablewright.engine.spark.session import require_shared, session_for
-
         require_shared(self._snapshot.location)
-        plan = self._plan
-        return read_frame(session_for(self._engine, spark or self._spark), _read_task, plan.tasks, plan.schema)
+        plan, engine = self._plan, frame_engine(self._engine, spark or self._spark)
+        return engine.read_frame(run_scan_task, plan.tasks, self._snapshot.world, plan.schema)
 
     def explain_plan(self, verbose: bool = False) -> str:
         """What the scan will do."""
@@ -209,19 +217,10 @@ class LanceScanner:
         return f"{self._plan}\n  metrics=[{metrics}]"
 
 
-def _world(location: Location) -> World:
-    return World(store=open_store(location.uri, location.storage_options))
-
-
 def _reopen(location: Location, version: int, options: ScanOptions) -> LanceScanner:
-    return LanceScanner(open_snapshot(_world(location), version), options)
+    return LanceScanner(open_snapshot(open_world(location.uri, location.storage_options), version), options)
 
 
-def _read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
-    """On a worker: the rows of a task."""
-    return run_scan_task(task, _world(task.location))
-
-
-def _count_task(task: ScanTask) -> int:
-    """On a worker: how many rows a task has."""
-    return sum(batch.num_rows for batch in run_scan_task(task, _world(task.location)))
+def _count_task(task: ScanTask, world: World) -> int:
+    """How many rows a task has."""
+    return sum(batch.num_rows for batch in run_scan_task(task, world))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -14,14 +14,27 @@ from tablewright.checks import check_text
 from tablewright.errors import InvalidRequest, TablewrightError
 from tablewright.expressions.engine import plain_message
 
-if TYPE_CHECKING:
-    from tablewright.api.dataset import LanceDataset
-    from tablewright.api.fragment import LanceFragment
-    from tablewright.api.scanner import LanceScanner
-
-__all__ = ["SqlQuery", "SqlQueryBuilder"]
+__all__ = ["Queryable", "SqlQuery", "SqlQueryBuilder"]
 
 _HOW = ("batch_size", "blob_handling")
+
+
+class Scannable(Protocol):
+    """What a query reads: a dataset, or one of its fragments."""
+
+    def scanner(self, *arguments: Any, **options: Any) -> Any:
+        """A scan with a projection and a filter."""
+
+
+class Queryable(Scannable, Protocol):
+    """A dataset, as far as a query needs it."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+
+    def get_fragments(self) -> Sequence[Scannable]:
+        """The parts that are read in parallel."""
 
 
 class SqlQueryBuilder:
@@ -33,7 +46,7 @@ class SqlQueryBuilder:
     {'total': [6]}
     """
 
-    def __init__(self, dataset: LanceDataset, query: str) -> None:
+    def __init__(self, dataset: Queryable, query: str) -> None:
         self._dataset, self._query = dataset, check_text(query, "the query")
         self._name, self._options = "dataset", dict[str, Any]()
 
@@ -70,7 +83,7 @@ class SqlQueryBuilder:
 class SqlQuery:
     """A query, ready to run."""
 
-    def __init__(self, dataset: LanceDataset, query: str, name: str, options: dict[str, Any]) -> None:
+    def __init__(self, dataset: Queryable, query: str, name: str, options: dict[str, Any]) -> None:
         self._dataset, self._query, self._name, self._options = dataset, query, name, options
 
     def _frame(self) -> Any:
@@ -112,7 +125,7 @@ class SqlQuery:
 class _Queried(pads.Dataset):  # type: ignore[misc]
     """The dataset as DataFusion asks for it: it reads fragment by fragment, with a projection and an Arrow filter."""
 
-    def __init__(self, dataset: LanceDataset, options: dict[str, Any]) -> None:
+    def __init__(self, dataset: Queryable, options: dict[str, Any]) -> None:
         self._dataset, self._options = dataset, options
 
     @property
@@ -122,7 +135,7 @@ class _Queried(pads.Dataset):  # type: ignore[misc]
     def _how(self) -> dict[str, Any]:
         return {name: value for name, value in self._options.items() if name in _HOW}
 
-    def scanner(self, **asked: Any) -> LanceScanner:
+    def scanner(self, **asked: Any) -> Any:
         return self._dataset.scanner(**{**asked, **self._how()})
 
     def get_fragments(self, filter: Any = None) -> list[_Part]:
@@ -132,8 +145,8 @@ class _Queried(pads.Dataset):  # type: ignore[misc]
 class _Part:
     """One fragment of a queried dataset."""
 
-    def __init__(self, fragment: LanceFragment, how: dict[str, Any]) -> None:
+    def __init__(self, fragment: Scannable, how: dict[str, Any]) -> None:
         self._fragment, self._how = fragment, how
 
-    def scanner(self, schema: pa.Schema | None = None, **asked: Any) -> LanceScanner:
+    def scanner(self, schema: pa.Schema | None = None, **asked: Any) -> Any:
         return self._fragment.scanner(**{**asked, **self._how})

@@ -1,18 +1,24 @@
 """Where tasks run: threads in this process, or Spark."""
 
-from tablewright.engine.base import Engine
-from tablewright.engine.choose import Choice, Thresholds, choose_engine
-from tablewright.engine.detect import active_session, is_spark_frame, is_spark_session
-from tablewright.engine.local import LocalEngine, flow
+from tablewright.engine.base import Engine, FrameEngine, Outcome
+from tablewright.engine.choose import Choice, Thresholds, choose_engine, frame_engine, why_not
+from tablewright.engine.detect import is_spark_frame, is_spark_session
+from tablewright.engine.flow import flow
+from tablewright.engine.local import LocalEngine
+from tablewright.engine.spark.session import active_session
 
 __all__ = [
     "Choice",
     "Engine",
+    "FrameEngine",
     "LocalEngine",
+    "Outcome",
     "Thresholds",
     "active_session",
     "choose_engine",
     "flow",
+    "frame_engine",
     "is_spark_frame",
     "is_spark_session",
+    "why_not",
 ]

@@ -1,17 +1,16 @@
 """Knowing Spark's values without importing Spark.
 
-A DataFrame or session that somebody hands us proves that ``pyspark`` is loaded; its class tells by module and name,
-in the classic API and in Spark Connect alike. So nobody who does not use Spark pays for importing it.
+The class of a DataFrame or session is recognized by its module and name, in the classic API and in Spark Connect alike.
+So a caller who does not use Spark does not pay for importing it.
+
+Tests: tests/unit/engine/test_choose.py
 """
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 from tablewright.errors import WrongType
 
-__all__ = ["active_session", "check_session", "is_connect", "is_spark_frame", "is_spark_session", "is_struct_type"]
+__all__ = ["check_session", "is_connect", "is_spark_frame", "is_spark_session", "is_struct_type"]
 
 
 def is_spark_frame(value: object) -> bool:
@@ -47,15 +46,6 @@ def is_struct_type(value: object) -> bool:
 def is_connect(value: object) -> bool:
     """Whether a Spark DataFrame or session belongs to Spark Connect."""
     return any(kind.__module__.startswith("pyspark.sql.connect") for kind in type(value).__mro__)
-
-
-def active_session() -> Any | None:
-    """The Spark session of this thread or process that is alive, if there is one. Starts nothing."""
-    if "pyspark.sql" not in sys.modules:
-        return None
-    from tablewright.engine.spark.session import active_session
-
-    return active_session()
 
 
 def _is_pyspark(value: object, name: str) -> bool:

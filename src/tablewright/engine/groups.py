@@ -1,28 +1,40 @@
-"""A value for every row that depends on the other rows of its group: sorted batches go by, groups open and close.
+"""A value for every row that depends on the other rows of its group: sorted batches stream by, groups open and close.
 
 Batches have the columns of :data:`SORTED` first, by which they are sorted, and then any others. A group is what has one
-*partition* and one *group*. Its *letters* come before its rows (``side`` 0 and 1): what there is to know beforehand, as
-bytes, in the order of their position. From them *open* makes the work of the group, which then gets the rows, batch by
-batch. A group without rows is never opened.
+*partition* and one *group*. Its *messages* come before its rows (``side`` 0 and 1): what the group has to know before
+its first row, as bytes, in the order of their position. From them *open* makes the work of the group, which then gets
+the rows, batch by batch. A group without rows is never opened.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["LETTER", "ROW", "SORTED", "Finished", "GroupWork", "Letter", "OpenGroup", "add_values", "finish_values"]
+__all__ = [
+    "MESSAGE",
+    "PLACE",
+    "ROW",
+    "SORTED",
+    "Finished",
+    "GroupWork",
+    "Message",
+    "OpenGroup",
+    "PlaceRows",
+    "add_values",
+    "finish_values",
+]
 
-LETTER, ROW = 0, 1
+MESSAGE, ROW = 0, 1
 SORTED = ("partition", "group", "side", "position")
 
 
-class Letter(NamedTuple):
+class Message(NamedTuple):
     """Something that a group has to know before its first row."""
 
     partition: int
@@ -31,7 +43,7 @@ class Letter(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """What a group had to say after its last row."""
+    """What the work of a group returned after its last row."""
 
     partition: int
     group: bytes
@@ -45,10 +57,15 @@ class GroupWork(Protocol):
         """The values of the next rows, which come by ascending position."""
 
     def finish(self) -> Any:
-        """What there is to say about the group after its last row."""
+        """The result of the group, after its last row."""
 
 
 OpenGroup = Callable[[int, bytes, list[bytes]], GroupWork]
+"""Makes the work of a group from its partition, its name and its messages."""
+
+PLACE = pa.struct([pa.field("partition", pa.int32()), pa.field("group", pa.binary()), pa.field("position", pa.int32())])
+PlaceRows = Callable[[Sequence[pa.Array]], pa.StructArray]
+"""Says for rows, from some of their columns, where each belongs: a :data:`PLACE`."""
 
 
 def add_values(
@@ -65,7 +82,7 @@ def add_values(
 
 
 def finish_values(open_group: OpenGroup, batches: Iterator[pa.RecordBatch]) -> list[Finished]:
-    """What all groups that have rows say after their last one."""
+    """The results of all groups that have rows."""
     groups = _Groups(open_group)
     for batch in batches:
         groups.through(batch)
@@ -79,7 +96,7 @@ class _Groups:
     def __init__(self, open_group: OpenGroup) -> None:
         self._open_group = open_group
         self._key: tuple[int, bytes] | None = None
-        self._letters: list[bytes] = []
+        self._messages: list[bytes] = []
         self._work: GroupWork | None = None
         self.finished: list[Finished] = []
 
@@ -92,12 +109,12 @@ class _Groups:
             if key != self._key:
                 self.close()
                 self._key = key
-            if sides[begin].as_py() == LETTER:
-                self._letters += batch.column("letter").slice(begin, end - begin).to_pylist()
+            if sides[begin].as_py() == MESSAGE:
+                self._messages += batch.column("message").slice(begin, end - begin).to_pylist()
                 continue
             if self._work is None:
-                self._work = self._open_group(*key, self._letters)
-                self._letters = []
+                self._work = self._open_group(*key, self._messages)
+                self._messages = []
             values.append(self._work.add(positions.slice(begin, end - begin)))
         return values
 
@@ -105,11 +122,11 @@ class _Groups:
         """No more rows of the group that is open."""
         if self._work is not None and self._key is not None:
             self.finished.append(Finished(*self._key, self._work.finish()))
-        self._key, self._letters, self._work = None, [], None
+        self._key, self._messages, self._work = None, [], None
 
 
 def _runs(columns: tuple[pa.Array, ...]) -> Iterator[tuple[int, int]]:
-    """Where neighbours have the same values in all columns: first row, and the one behind the last."""
+    """Ranges of neighbours with the same values in all columns: first row, and the one after the last."""
     count = len(columns[0])
     if not count:
         return

@@ -1,75 +1,35 @@
-"""The local engine: threads in this process. The reference that the Spark engine has to agree with.
-
-Arrow, the data-file codec and the object stores release the interpreter lock while they work, so threads serve.
-
-:func:`flow` is the one mechanism; ``map`` and ``stream`` are views of it:
-
-1. Threads take tasks in order. Task *k* begins only when fewer than ``window`` tasks from the first unconsumed one
-   on have begun, so readahead is bounded.
-2. What a task yields goes into its own buffer of at most ``depth`` items; a full buffer makes its thread wait.
-   Memory is therefore at most ``window × (depth + 1)`` items.
-3. The consumer empties the buffers in the order of the tasks. The task it waits for is always the oldest one begun,
-   so no thread can wait for another in a ring.
-4. The first error, or a consumer that leaves, stops everything: no task begins, and a task that yields stops at
-   its next item.
-"""
+"""The local engine: tasks on threads of this process. The reference that the Spark engine has to agree with."""
 
 from __future__ import annotations
 
-import atexit
-import os
-import threading
-import time
-import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import TypeVar
 
+import pyarrow as pa
+
+from tablewright.engine.base import Outcome
+from tablewright.engine.exchange import partitioned
+from tablewright.engine.flow import Flow, default_threads
 from tablewright.engine.progress import Progress
+from tablewright.world import World
 
-__all__ = ["LocalEngine", "default_threads", "flow"]
+__all__ = ["LocalEngine"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-EXIT_PATIENCE_SECONDS = 5.0
-_live: weakref.WeakSet[_Flow[Any, Any]] = weakref.WeakSet()
-
-
-def default_threads() -> int:
-    """As many threads as this process may use processors."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def flow(
-    function: Callable[[T], Iterable[R]],
-    tasks: Sequence[T],
-    *,
-    threads: int | None = None,
-    window: int | None = None,
-    depth: int = 2,
-) -> Iterator[R]:
-    """All that ``function`` yields for each task, in order, produced by threads ahead of the consumer.
-
-    ``window`` bounds how many tasks are under way or finished but not consumed (default: one per thread and one
-    more), ``depth`` how many items each of them holds ready.
-
-    >>> list(flow(range, [2, 0, 3]))
-    [0, 1, 0, 1, 2]
-    """
-    threads = min(len(tasks), threads or default_threads())
-    return _Flow(function, tasks, threads=threads, window=window or threads + 1, depth=depth).items()
-
 
 class LocalEngine:
-    """Tasks on threads of this process.
+    """Tasks on threads of this process, with the caller's own world.
 
-    >>> LocalEngine().map(len, ["a", "bcd"])
+    >>> from tablewright.testing.worlds import memory_world
+    >>> LocalEngine().map(lambda task, world: len(task), ["a", "bcd"], memory_world())
     [1, 3]
     """
 
     name = "local"
+    in_process = True
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or default_threads()
@@ -79,170 +39,77 @@ class LocalEngine:
 
     def map(
         self,
-        function: Callable[[T], R],
+        run: Callable[[T, World], R],
         tasks: Sequence[T],
+        world: World,
         *,
         describe: str = "",
-        discard: Callable[[list[R]], None] | None = None,
+        keep: Callable[[R], None] | None = None,
     ) -> list[R]:
         """Results in the order of the tasks. On an error the tasks under way are awaited, then it is raised."""
-        made: list[R] = []
+        return self._results(partial(_kept, run, world, keep), tasks, describe)
 
-        def kept(task: T) -> Iterator[R]:
-            made.append(function(task))
-            yield made[-1]
+    def outcomes(
+        self,
+        run: Callable[[T, World], R],
+        tasks: Sequence[T],
+        world: World,
+        *,
+        describe: str = "",
+        keep: Callable[[R], None] | None = None,
+    ) -> list[Outcome[R]]:
+        """What became of each task, in the order of the tasks: any :class:`Exception` is an outcome."""
+        return self._results(partial(_outcome, partial(_kept, run, world, keep)), tasks, describe)
 
+    def exchange(
+        self,
+        produce: Callable[[T, World], Iterable[pa.RecordBatch]],
+        tasks: Sequence[T],
+        consume: Callable[[Iterator[pa.RecordBatch]], R],
+        world: World,
+        *,
+        schema: pa.Schema,
+        keys: Sequence[str],
+        partitions: int,
+        describe: str = "",
+    ) -> list[R]:
+        """The rows of all tasks by key. They are sorted in memory, so they have to fit there."""
+        batches = self._results(lambda task: list(produce(task, world)), tasks, describe)
+        rows = pa.Table.from_batches([batch for some in batches for batch in some], schema)
+        parts = partitioned(rows, keys, partitions)
+        return self._results(lambda part: consume(iter(part.to_batches())), parts, describe)
+
+    def _results(self, function: Callable[[T], R], tasks: Sequence[T], describe: str) -> list[R]:
         threads = min(len(tasks), self.threads)
-        run = _Flow(kept, tasks, threads=threads, window=len(tasks), depth=1)
+        flow = Flow(lambda task: (function(task),), tasks, threads=threads, window=len(tasks), depth=1)
         try:
             with Progress(describe, len(tasks)) as progress:
-                run.on_finished = progress.update
-                if threads > 1:
-                    return list(run.items())
-                return [_counted(function, task, progress, made) for task in tasks]
+                flow.on_finished = progress.update
+                return list(flow.items()) if threads > 1 else _in_turn(function, tasks, progress)
         except Exception:
-            run.join()
-            if discard is not None:
-                discard(made)
+            flow.join()
             raise
 
-    def stream(
-        self, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "", readahead: int = 1
-    ) -> Iterator[R]:
-        """Results in order, one by one; at most ``threads + readahead`` tasks are ahead of the consumer."""
-        threads = min(len(tasks), self.threads)
-        return _Flow(_alone(function), tasks, threads=threads, window=threads + readahead, depth=1).items()
+
+def _in_turn(function: Callable[[T], R], tasks: Sequence[T], progress: Progress) -> list[R]:
+    """One thread is enough: the calling one."""
+    results: list[R] = []
+    for task in tasks:
+        results.append(function(task))
+        progress.update(len(results))
+    return results
 
 
-def _counted(function: Callable[[T], R], task: T, progress: Progress, made: list[R]) -> R:
-    made.append(function(task))
-    progress.update(len(made))
-    return made[-1]
+def _kept(run: Callable[[T, World], R], world: World, keep: Callable[[R], None] | None, task: T) -> R:
+    """Run a task, and hand its result to ``keep`` in the same thread: also after the caller was interrupted."""
+    result = run(task, world)
+    if keep is not None:
+        keep(result)
+    return result
 
 
-def _alone(function: Callable[[T], R]) -> Callable[[T], Iterator[R]]:
-    def one(task: T) -> Iterator[R]:
-        yield function(task)
-
-    return one
-
-
-class _Flow(Generic[T, R]):
-    """The shared state of one run; every field below ``_change`` is guarded by it."""
-
-    def __init__(
-        self, function: Callable[[T], Iterable[R]], tasks: Sequence[T], *, threads: int, window: int, depth: int
-    ) -> None:
-        self._function, self._tasks, self._window, self._depth = function, tasks, window, depth
-        self._threads = [
-            threading.Thread(target=self._work, name=f"tablewright-{number}", daemon=True) for number in range(threads)
-        ]
-        self.on_finished: Callable[[int], None] = lambda finished: None
-        self._change = threading.Condition()
-        self._next = 0  # the first task that has not begun
-        self._head = 0  # the first task that is not consumed
-        self._buffers: dict[int, deque[R]] = {}
-        self._finished: set[int] = set()
-        self._finished_count = 0
-        self._stop = False
-        self._errors: dict[int, BaseException] = {}
-
-    def items(self) -> Iterator[R]:
-        _live.add(self)
-        try:
-            for thread in self._threads:
-                thread.start()
-            while self._head < len(self._tasks):
-                yield from self._take()
-        finally:
-            self.stop()
-
-    def stop(self) -> None:
-        """Begin no more tasks, and end those under way at their next item."""
-        with self._change:
-            self._stop = True
-            self._change.notify_all()
-
-    def join(self, deadline: float | None = None) -> None:
-        """Wait for the tasks under way, at most until ``deadline`` on the monotonic clock."""
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
-
-    def _take(self) -> tuple[R, ...]:
-        """The next item of the head task; none if that task has just come to its end."""
-        with self._change:
-            while True:
-                if self._errors:
-                    raise self._errors[min(self._errors)]
-                buffer = self._buffers.get(self._head)
-                if buffer:
-                    item = buffer.popleft()
-                    self._change.notify_all()
-                    return (item,)
-                if self._head in self._finished:
-                    self._finished.discard(self._head)
-                    self._buffers.pop(self._head, None)
-                    self._head += 1
-                    self._change.notify_all()
-                    return ()
-                self._change.wait()
-
-    def _work(self) -> None:
-        while (index := self._begin()) is not None:
-            try:
-                self._run(index)
-            except BaseException as error:
-                with self._change:
-                    self._errors[index] = error
-                    self._stop = True
-                    self._change.notify_all()
-                return
-
-    def _begin(self) -> int | None:
-        with self._change:
-            while not self._stop and self._next < len(self._tasks) and self._next >= self._head + self._window:
-                self._change.wait()
-            if self._stop or self._next >= len(self._tasks):
-                return None
-            index, self._next = self._next, self._next + 1
-            self._buffers[index] = deque()
-            return index
-
-    def _run(self, index: int) -> None:
-        produced = self._function(self._tasks[index])
-        try:
-            for item in produced:
-                if not self._put(index, item):
-                    return
-        finally:
-            close = getattr(produced, "close", None)
-            if close is not None:
-                close()
-        with self._change:
-            self._finished.add(index)
-            self._finished_count += 1
-            self.on_finished(self._finished_count)
-            self._change.notify_all()
-
-    def _put(self, index: int, item: R) -> bool:
-        with self._change:
-            buffer = self._buffers[index]
-            while len(buffer) >= self._depth and not self._stop:
-                self._change.wait()
-            if self._stop:
-                return False
-            buffer.append(item)
-            self._change.notify_all()
-            return True
-
-
-def _leave() -> None:
-    """At exit: a thread inside native code must not meet a dying interpreter; give it a moment to come out."""
-    deadline = time.monotonic() + EXIT_PATIENCE_SECONDS
-    for run in list(_live):
-        run.stop()
-        run.join(deadline)
-
-
-atexit.register(_leave)
+def _outcome(function: Callable[[T], R], task: T) -> Outcome[R]:
+    try:
+        return Outcome(result=function(task))
+    except Exception as error:
+        return Outcome(error=error)

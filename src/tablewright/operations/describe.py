@@ -11,22 +11,23 @@ from tablewright.format.manifest import Manifest
 from tablewright.snapshot.files import read_manifest
 from tablewright.snapshot.locate import VersionEntry, list_versions
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.storage.base import ObjectNotFound, Store
+from tablewright.storage.base import ObjectNotFound
+from tablewright.world import World
 
 __all__ = ["describe_indices", "describe_versions", "totals"]
 
 
-def describe_versions(store: Store, map: Callable[..., Sequence[Any]]) -> list[dict[str, Any]]:
-    """Every version, oldest first; one that is cleaned up meanwhile is left out."""
+def describe_versions(world: World, map: Callable[..., Sequence[Any]]) -> list[dict[str, Any]]:
+    """Every version, oldest first; one that is cleaned up meanwhile is left out. ``map`` is that of an engine."""
+    return [version for version in map(_describe, list_versions(world.store), world) if version is not None]
 
-    def describe(entry: VersionEntry) -> dict[str, Any] | None:
-        try:
-            manifest = read_manifest(store, entry).manifest
-        except ObjectNotFound:
-            return None
-        return {"version": entry.version, "timestamp": local_time(manifest.timestamp_ns), "metadata": totals(manifest)}
 
-    return [version for version in map(describe, list_versions(store)) if version is not None]
+def _describe(entry: VersionEntry, world: World) -> dict[str, Any] | None:
+    try:
+        manifest = read_manifest(world.store, entry).manifest
+    except ObjectNotFound:
+        return None
+    return {"version": entry.version, "timestamp": local_time(manifest.timestamp_ns), "metadata": totals(manifest)}
 
 
 def local_time(timestamp_ns: int) -> datetime:

@@ -1,21 +1,16 @@
-"""Switching stable row ids on for a live table: one commit that writes metadata and nothing else.
+"""Switching stable row ids on for a live table: the plan of a commit that writes metadata only.
 
-What becomes of rows and indices is told in ``transaction/row_id_switch.py``. There are no tasks, and a table that
-has stable row ids already needs no commit.
+:mod:`tablewright.transaction.row_id_switch` computes the rows' ids and what happens to indices. A table that has stable
+row ids already needs no commit.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablewright.errors import CommitConflict
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.snapshot.standing import open_newest
-from tablewright.transaction.commit import commit
-from tablewright.transaction.retry import RetryOptions, with_retries
-from tablewright.transaction.row_id_switch import enable_row_ids
 
-__all__ = ["EnablePlan", "plan_enable", "run_enable"]
+__all__ = ["EnablePlan", "plan_enable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,26 +50,3 @@ rewritten
         next_row_id=manifest.next_row_id if manifest.stable_row_ids else max(manifest.next_row_id, highest + 1 << 32),
         already_on=manifest.stable_row_ids,
     )
-
-
-def run_enable(snapshot: Snapshot, options: RetryOptions | None = None) -> Snapshot:
-    """Switch stable row ids on and return the version that did it; the newest one if they were on already.
-
-    Other writers' commits in between are no conflict, whatever they did. Only if one of them switched it on as well,
-    theirs counts.
-    """
-    world = snapshot.world
-
-    def attempt(number: int) -> Snapshot:
-        base = snapshot if number == 0 else open_newest(snapshot).after(snapshot)
-        if plan_enable(base).already_on:
-            return base
-        try:
-            return commit(world, enable_row_ids(base.manifest, str(world.ids.uuid())), base=base).snapshot
-        except CommitConflict:
-            newest = open_newest(snapshot)
-            if newest.manifest.stable_row_ids:
-                return newest
-            raise
-
-    return with_retries(world, attempt, options)

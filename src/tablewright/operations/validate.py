@@ -26,10 +26,9 @@ Map = Callable[..., Sequence[Any]]
 
 
 def validate(snapshot: Snapshot, map: Map) -> None:
-    """Check every fragment (``map`` runs them side by side) and raise with all problems."""
-    found = [
-        problem for problems in map(lambda f: problems_of(snapshot, f), snapshot.fragments) for problem in problems
-    ]
+    """Check every fragment (``map``, that of an engine, runs them in parallel) and raise with all problems."""
+    checked = map(lambda fragment, world: problems_of(snapshot, fragment), snapshot.fragments, snapshot.world)
+    found = [problem for problems in checked for problem in problems]
     found = found or _repeated_row_ids(snapshot)  # row ids are compared only where the counts of rows are right
     if found:
         raise CorruptTable(snapshot.entry.path, tuple(found))

@@ -29,10 +29,8 @@ from tablewright.format.fragment import Fragment
 from tablewright.format.schema import Schema, check_file_version, schema_differences
 from tablewright.format.transaction import Append, Overwrite, Transaction
 from tablewright.operations.columns.cast import recast
-from tablewright.operations.marked import Mark
 from tablewright.reading.context import TaskContext
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.storage import Location, open_store
 from tablewright.transaction.apply import Creation
 from tablewright.world import World
 
@@ -40,7 +38,6 @@ __all__ = [
     "MODES",
     "WritePlan",
     "WriteSettings",
-    "WriteTask",
     "finish_write",
     "plan_again",
     "plan_write",
@@ -221,22 +218,6 @@ def _recast(array: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
     ]
     fields = [member.with_type(value.type) for member, value in zip(array.type, members, strict=True)]
     return pa.StructArray.from_arrays(members, fields=fields, mask=array.is_null() if array.null_count else None)
-
-
-@dataclass(frozen=True, slots=True)
-class WriteTask:
-    """What a Spark partition needs to write its rows: call it with the batches.
-
-    The names of its files contain the ``mark``, by which the driver removes those of a job that failed.
-    """
-
-    plan: WritePlan
-    location: Location
-    mark: Mark = field(default_factory=Mark)
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Fragment, ...]:
-        store = open_store(self.location.uri, self.location.storage_options)
-        return run_write(self.plan, batches, World(store=store, ids=self.mark.ids))
 
 
 def finish_write(

@@ -24,8 +24,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablewright.checks import listed
+from tablewright.engine import frame_engine
 from tablewright.engine.detect import is_spark_frame
-from tablewright.engine.groups import LETTER, ROW, SORTED, Finished, Letter, add_values, finish_values
+from tablewright.engine.frames import frame_schema
+from tablewright.engine.groups import MESSAGE, ROW, SORTED, Finished, Message, add_values, finish_values
 from tablewright.errors import InvalidRequest, WrongType
 from tablewright.paimon.format.assigner import (
     LoadedBuckets,
@@ -43,7 +45,7 @@ from tablewright.paimon.format.murmur import hash_row
 __all__ = ["BUCKET", "BucketAssignment", "assign_buckets"]
 
 BUCKET = "_bucket"
-_HASHES_PER_LETTER = 1 << 18
+_HASHES_PER_MESSAGE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,15 +110,15 @@ def assign_buckets(
     is_spark = is_spark_frame(rows)
     if not is_spark and not isinstance(rows, pa.Table):
         raise WrongType(f"Rows are a Spark DataFrame or an Arrow table, got {type(rows).__name__}.")
-    own = _frame_schema(rows) if is_spark else rows.schema
+    own = frame_schema(rows) if is_spark else rows.schema
     known = _as_index(index)
     plan = _plan(own, keys, partition_by, known.schema if schema is None else schema)
     channels = known.options.channels(_default(rows, is_spark) if parallelism is None else parallelism)
-    letters = _letters(known, plan.partition_types, channels)
+    messages = _messages(known, plan.partition_types, channels)
     place = _Place(plan, channels)
     open_group = _OpenBuckets(known.options, channels, seed)
     run = _on_spark if is_spark else _on_arrow
-    frame, finish = run(rows, plan.columns, place, open_group, channels.channels, letters)
+    frame, finish = run(rows, plan.columns, place, open_group, channels.channels, messages)
     return BucketAssignment(frame, finish, known, plan.partition_types)
 
 
@@ -172,9 +174,9 @@ def _by_row(index: BucketIndex, types: Sequence[pa.DataType]) -> dict[bytes, tup
     return {encode_row(partition, types): partition for partition in index.partitions}
 
 
-def _letters(index: BucketIndex, types: Sequence[pa.DataType], channels: Channels) -> list[Letter]:
+def _messages(index: BucketIndex, types: Sequence[pa.DataType], channels: Channels) -> list[Message]:
     """What each channel has to know of each partition: where its hashes are, and how full its buckets."""
-    letters = []
+    messages = []
     for row, partition in _by_row(index, types).items():
         buckets = index.partitions[partition]
         hashes, places = flattened(buckets)
@@ -184,11 +186,11 @@ def _letters(index: BucketIndex, types: Sequence[pa.DataType], channels: Channel
         for channel in range(channels.channels):
             counts = LoadedBuckets.counted(buckets, channel, channels)
             begin, end = int(edges[channel]), int(edges[channel + 1])
-            for at in range(begin, max(end, begin + 1) if counts else end, _HASHES_PER_LETTER):
-                some = order[at : min(end, at + _HASHES_PER_LETTER)]
+            for at in range(begin, max(end, begin + 1) if counts else end, _HASHES_PER_MESSAGE):
+                some = order[at : min(end, at + _HASHES_PER_MESSAGE)]
                 content = pickle.dumps((hashes[some], places[some].astype(np.int16), counts))
-                letters.append(Letter(channel, row, content))
-    return letters
+                messages.append(Message(channel, row, content))
+    return messages
 
 
 # --------------------------------------------------------------------------------------------------------- in a worker
@@ -225,8 +227,8 @@ class _OpenBuckets:
     channels: Channels
     seed: int
 
-    def __call__(self, channel: int, partition: bytes, letters: list[bytes]) -> _Buckets:
-        parts = [pickle.loads(letter) for letter in letters]
+    def __call__(self, channel: int, partition: bytes, messages: list[bytes]) -> _Buckets:
+        parts = [pickle.loads(message) for message in messages]
         loaded = None
         if parts:
             hashes = np.concatenate([hashes for hashes, _, _ in parts])
@@ -250,41 +252,36 @@ class _Buckets:
 
 
 # -------------------------------------------------------------------------------------------------------------- engines
-def _frame_schema(frame: Any) -> pa.Schema:
-    from tablewright.engine.spark.types import frame_schema
-
-    return frame_schema(frame)
-
-
 def _default(rows: Any, is_spark: bool) -> int:
-    if not is_spark:
-        return 1
-    from tablewright.engine.spark.groups import default_partitions
-
-    return default_partitions(rows)
+    return frame_engine(frame=rows).shuffle_partitions if is_spark else 1
 
 
 def _on_spark(
-    frame: Any, columns: Sequence[str], place: _Place, open_group: _OpenBuckets, partitions: int, letters: list[Letter]
+    frame: Any,
+    columns: Sequence[str],
+    place: _Place,
+    open_group: _OpenBuckets,
+    partitions: int,
+    messages: list[Message],
 ) -> tuple[Any, Callable[[], list[Finished]]]:
-    from tablewright.engine.spark.groups import finish_groups, with_group_column
+    engine = frame_engine(frame=frame)
 
     def finish() -> list[Finished]:
-        return finish_groups(
-            frame, columns, place, open_group, partitions=partitions, letters=letters, describe="Assigning buckets"
+        return engine.finish_groups(
+            frame, columns, place, open_group, partitions=partitions, messages=messages, describe="Assigning buckets"
         )
 
-    placed = with_group_column(
-        frame, columns, place, open_group, BUCKET, pa.int32(), partitions=partitions, letters=letters
+    placed = engine.add_group_column(
+        frame, columns, place, open_group, BUCKET, pa.int32(), partitions=partitions, messages=messages
     )
     return placed, finish
 
 
 def _on_arrow(
-    table: pa.Table, columns: Sequence[str], place: _Place, open_group: _OpenBuckets, _: int, letters: list[Letter]
+    table: pa.Table, columns: Sequence[str], place: _Place, open_group: _OpenBuckets, _: int, messages: list[Message]
 ) -> tuple[Any, Callable[[], list[Finished]]]:
     placed = [place(batch.columns) for batch in table.select(list(columns)).to_batches()]
-    batches = _in_order(placed, letters)
+    batches = _in_order(placed, messages)
     valued = pa.Table.from_batches(add_values(open_group, iter(batches), BUCKET, first=len(_SENT) - 1), _VALUED)
     order = np.argsort(valued["row"].to_numpy())
     frame = table.append_column(pa.field(BUCKET, pa.int32(), nullable=False), valued[BUCKET].take(pa.array(order)))
@@ -297,24 +294,24 @@ _SENT = pa.schema(
         ("group", pa.binary()),
         ("side", pa.int32()),
         ("position", pa.int32()),
-        ("letter", pa.binary()),
+        ("message", pa.binary()),
         ("row", pa.int64()),
     ]
 )
 _VALUED = pa.schema([("row", pa.int64()), (BUCKET, pa.int32())])
 
 
-def _in_order(placed: Sequence[pa.StructArray], letters: Sequence[Letter]) -> list[pa.RecordBatch]:
-    """Letters and the places of rows, sorted, as Spark would send them."""
+def _in_order(placed: Sequence[pa.StructArray], messages: Sequence[Message]) -> list[pa.RecordBatch]:
+    """Messages and the places of rows, sorted, as Spark would send them."""
     sent = [
         pa.Table.from_pydict(
             {
-                "partition": [letter.partition for letter in letters],
-                "group": [letter.group for letter in letters],
-                "side": [LETTER] * len(letters),
-                "position": range(len(letters)),
-                "letter": [letter.content for letter in letters],
-                "row": [None] * len(letters),
+                "partition": [message.partition for message in messages],
+                "group": [message.group for message in messages],
+                "side": [MESSAGE] * len(messages),
+                "position": range(len(messages)),
+                "message": [message.content for message in messages],
+                "row": [None] * len(messages),
             },
             _SENT,
         )

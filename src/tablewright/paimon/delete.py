@@ -20,9 +20,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tablewright.errors import AccessDenied, CommitConflict
+from tablewright.errors import CommitConflict
 from tablewright.expressions import Filter
 from tablewright.format.deletion_vector import DeletionVector
+from tablewright.jobs.attempt import attempts
 from tablewright.paimon.delete_plan import DeletePlan, Ending, FileKey, Growth, finish_delete, plan_delete
 from tablewright.paimon.format.manifest import DataFile
 from tablewright.paimon.kinds import check_deletable
@@ -31,8 +32,8 @@ from tablewright.paimon.places import Places
 from tablewright.paimon.publish import publish_snapshot, write_hint
 from tablewright.paimon.read import FileTask, ReadPlan, StoredVector, plan_read, read_vector, stored_vectors
 from tablewright.storage.base import Store
-from tablewright.storage.uncommitted import removed_on_failure
-from tablewright.transaction.retry import RetryOptions, with_retries
+from tablewright.storage.uncommitted import UncommittedFiles, removed_on_failure
+from tablewright.transaction.retry import RetryOptions
 from tablewright.world import World
 
 __all__ = ["DeleteResult", "delete_rows", "explain_delete"]
@@ -71,6 +72,30 @@ class _Decided:
     plan: DeletePlan
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    """The snapshot that an attempt is about to publish, and its files; without ``ending`` no row matched."""
+
+    state: TableState
+    files: UncommittedFiles
+    num_deleted_rows: int = 0
+    ending: Ending | None = None
+
+    def done(self, attempts: int) -> tuple[DeleteResult, TableState]:
+        """What was done, and the table after it."""
+        ending, before = self.ending, self.state.snapshot
+        if ending is None:
+            id = None if before is None else before.id
+            return DeleteResult(num_deleted_rows=0, snapshot_id=id, num_attempts=attempts), self.state
+        result = DeleteResult(
+            num_deleted_rows=self.num_deleted_rows,
+            snapshot_id=ending.snapshot.id,
+            num_attempts=attempts,
+            files=ending.index_files,
+        )
+        return result, replace(self.state, snapshot=ending.snapshot, index=ending.index)
+
+
 def delete_rows(
     world: World, predicate: Filter, match: Matcher, retries: RetryOptions
 ) -> tuple[DeleteResult, TableState]:
@@ -80,23 +105,24 @@ def delete_rows(
     """
     user, now_ns, matches = str(world.ids.uuid()), world.clock.now_ns(), _Matches()
 
-    def attempt(number: int) -> tuple[DeleteResult, TableState]:
+    def make(number: int) -> _Made:
         state = read_state(world.store)
         decided = _decide(world.store, state, predicate, now_ns, match, matches)
-        if decided is None or not decided.plan.growths:
-            id = None if state.snapshot is None else state.snapshot.id
-            return DeleteResult(num_deleted_rows=0, snapshot_id=id, num_attempts=number + 1), state
-        ending = _finish(world, decided, user)
-        _commit(world, ending)
-        result = DeleteResult(
-            num_deleted_rows=decided.plan.num_deleted_rows,
-            snapshot_id=ending.snapshot.id,
-            num_attempts=number + 1,
-            files=ending.index_files,
-        )
-        return result, replace(state, snapshot=ending.snapshot, index=ending.index)
+        with removed_on_failure(world.store) as files:
+            if decided is None or not decided.plan.growths:
+                return _Made(state=state, files=files)
+            ending = _finish(world, decided, user)
+            for file in ending.files:
+                files.add([file.path])
+                world.store.put(file.path, file.data)
+            return _Made(state=state, files=files, num_deleted_rows=decided.plan.num_deleted_rows, ending=ending)
 
-    return with_retries(world, attempt, retries)
+    def commit(made: _Made, number: int) -> tuple[DeleteResult, TableState]:
+        if made.ending is not None:
+            _publish(world, made.ending)
+        return made.done(number + 1)
+
+    return attempts(world, make, commit, lambda made, _: made.files.remove(), retries)
 
 
 def explain_delete(world: World, predicate: Filter, match: Matcher) -> str:
@@ -156,19 +182,8 @@ def _finish(world: World, decided: _Decided, user: str) -> Ending:
     return finish_delete(decided.plan, decided.state, kept, user=user, time_millis=millis, unique=unique)
 
 
-def _commit(world: World, ending: Ending) -> None:
-    """Write what the snapshot needs, and make it visible; :class:`CommitConflict` if another writer was quicker."""
-    with removed_on_failure(world.store) as leftovers:
-        for file in ending.files:
-            leftovers.add([file.path])
-            world.store.put(file.path, file.data)
-    # From here on the snapshot may exist even without a reply: only a certain "no" removes the files that it names.
-    try:
-        published = publish_snapshot(world, ending.snapshot)
-    except AccessDenied:
-        leftovers.remove()
-        raise
-    if not published:
-        leftovers.remove()
+def _publish(world: World, ending: Ending) -> None:
+    """Make the snapshot visible; :class:`CommitConflict` if another writer was first."""
+    if not publish_snapshot(world, ending.snapshot):
         raise CommitConflict("delete", "another commit", ending.snapshot.id)
     write_hint(world, ending.snapshot.id)

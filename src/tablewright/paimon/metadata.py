@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from tablewright.engine import LocalEngine
+from tablewright.engine import flow
 from tablewright.errors import CorruptTable, TableNotFound, TablewrightError, VersionNotFound
 from tablewright.paimon.format.avro import Records, decode_records
 from tablewright.paimon.format.index_manifest import IndexManifest, decode_index_manifest
@@ -182,7 +182,7 @@ def _read_files(store: Store, snapshot: Snapshot, lists: tuple[Records, ...]) ->
         for place, records in zip((snapshot.base, snapshot.delta), lists, strict=True)
         for manifest in decode_manifest_list(records, join_uri(store.location.uri, f"{MANIFESTS}/{place.name}"))
     ]
-    entries = LocalEngine(_READERS).map(read, manifests)
+    entries = flow(lambda manifest: (read(manifest),), manifests, threads=_READERS)
     where = join_uri(store.location.uri, snapshot_path(snapshot.id))
     return live_files((entry for some in entries for entry in some), where)
 

@@ -37,7 +37,7 @@ from tablewright.paimon.places import Place, Places, store_of
 from tablewright.paimon.pruning import matching_partitions, may_match
 from tablewright.paimon.statistics import bounds_of_files, bounds_of_row_groups
 from tablewright.storage.address import join_uri
-from tablewright.storage.base import Location, ObjectNotFound, Store
+from tablewright.storage.base import ObjectNotFound, Store
 
 __all__ = [
     "FileTask",
@@ -66,7 +66,6 @@ class FileTask:
     ``sources`` are the columns that are read, ``columns`` those that are wanted in the end; the filter may need more.
     """
 
-    location: Location
     place: Place
     rows: int
     sources: tuple[Source, ...]
@@ -129,7 +128,6 @@ def plan_read(
     places, vectors = Places(state, store), stored_vectors(state, store)
     tasks = tuple(
         FileTask(
-            location=store.location,
             place=places.of_data(file),
             rows=file.row_count,
             sources=match_columns(state.schema, state.schemas[file.schema_id], file, needed),

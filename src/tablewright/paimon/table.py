@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablewright.engine import Engine, LocalEngine, choose_engine, flow
+from tablewright.engine import Engine, choose_engine, flow, frame_engine
+from tablewright.engine.shared import require_shared
 from tablewright.errors import CorruptTable, InvalidRequest, WrongType
 from tablewright.expressions import Filter
 from tablewright.format.deletion_vector import DeletionVector
@@ -32,9 +33,8 @@ from tablewright.paimon.read import (
     read_vector,
     stored_vectors,
 )
-from tablewright.storage import open_store
 from tablewright.storage.address import join_uri
-from tablewright.storage.base import Location, ObjectNotFound, Store
+from tablewright.storage.base import ObjectNotFound, Store
 from tablewright.transaction.retry import RetryOptions
 from tablewright.world import World
 
@@ -176,14 +176,11 @@ class PaimonTable:
         """The rows as a Spark DataFrame, one task per data file. No rows pass through the driver."""
         if filter is not None and not isinstance(filter, str):
             raise InvalidRequest("filter must be SQL text for to_spark(): Arrow expressions do not travel to workers.")
-        from tablewright.engine.spark.frames import read_frame
-        from tablewright.engine.spark.session import require_shared, session_for
-
         require_shared(self._state.location)
         plan = self._plan(columns, filter)
         if not len(plan.schema):
             raise InvalidRequest("A DataFrame without columns has no rows: name at least one column.")
-        return read_frame(session_for(spark=spark), _read_on_worker, plan.tasks, plan.schema)
+        return frame_engine(spark=spark).read_frame(_read_task, plan.tasks, self._world, plan.schema)
 
     # ----------------------------------------------------------------------------------------------------- index files
     def deletion_vectors(self) -> dict[str, FileVector]:
@@ -266,9 +263,7 @@ class PaimonTable:
     def _matcher(self, predicate: Filter, engine: Any) -> Matcher:
         def match(plan: ReadPlan, tasks: Sequence[FileTask]) -> list[DeletionVector]:
             chosen = self._engine_for(plan, predicate, engine)
-            if chosen.name == "local":
-                return chosen.map(partial(match_file, store=self._store), tasks, describe="Searching rows")
-            return chosen.map(_match_on_worker, tasks, describe="Searching rows")
+            return chosen.map(_match_task, tasks, self._world, describe="Searching rows")
 
         return match
 
@@ -286,20 +281,16 @@ class PaimonTable:
         return len(read_vector(self._store, stored)) if cardinality is None else cardinality
 
     def _engine_for(self, plan: ReadPlan, predicate: Filter, engine: Any) -> Engine:
-        if self._state.location.is_of_this_process or not isinstance(predicate, str):
-            return LocalEngine()
-        return choose_engine(plan.estimated_bytes, engine).engine
+        stays_here = None if isinstance(predicate, str) else "a pyarrow expression does not travel"
+        location = self._state.location
+        return choose_engine(plan.estimated_bytes, engine, location=location, stays_here=stays_here).engine
 
 
-def _open(location: Location) -> Store:
-    return open_store(location.uri, location.storage_options)
+def _read_task(task: FileTask, world: World) -> Iterator[pa.RecordBatch]:
+    """The rows of a task."""
+    return read_file(task, world.store)
 
 
-def _read_on_worker(task: FileTask) -> Iterator[pa.RecordBatch]:
-    """On a worker: the rows of a task."""
-    return read_file(task, _open(task.location))
-
-
-def _match_on_worker(task: FileTask) -> DeletionVector:
-    """On a worker: the positions that match in a task's file."""
-    return match_file(task, _open(task.location))
+def _match_task(task: FileTask, world: World) -> DeletionVector:
+    """The positions that match in a task's file."""
+    return match_file(task, world.store)

@@ -1,13 +1,5 @@
 """Finding and loading versions of a table; a version as an immutable value."""
 
-from tablewright.snapshot.branch import (
-    Reference,
-    create_branch,
-    delete_branch,
-    open_reference,
-    plan_branch,
-    resolve_reference,
-)
 from tablewright.snapshot.files import (
     read_deletion_vector,
     read_manifest,
@@ -18,6 +10,7 @@ from tablewright.snapshot.files import (
 )
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version, list_versions, probe_latest
 from tablewright.snapshot.ref_files import Branch, Tag
+from tablewright.snapshot.reference import Reference, open_reference, resolve_reference
 from tablewright.snapshot.refs import (
     branch_world,
     create_tag,
@@ -41,9 +34,7 @@ __all__ = [
     "Tag",
     "VersionEntry",
     "branch_world",
-    "create_branch",
     "create_tag",
-    "delete_branch",
     "delete_tag",
     "find_version",
     "in_order",
@@ -54,7 +45,6 @@ __all__ = [
     "main_world",
     "open_reference",
     "open_snapshot",
-    "plan_branch",
     "probe_latest",
     "read_branch",
     "read_deletion_vector",

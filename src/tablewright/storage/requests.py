@@ -1,10 +1,10 @@
-"""How many requests this process has made to stores and data files: shown by ``analyze_plan``."""
+"""How many requests this process, and workers for it, have made to stores and data files: see ``analyze_plan``."""
 
 from __future__ import annotations
 
 import threading
 
-__all__ = ["count_request", "requests_made"]
+__all__ = ["add_requests", "count_request", "requests_made"]
 
 _lock = threading.Lock()
 _made = 0
@@ -15,6 +15,13 @@ def count_request() -> None:
     global _made
     with _lock:
         _made += 1
+
+
+def add_requests(number: int) -> None:
+    """Add requests that a worker made for this process."""
+    global _made
+    with _lock:
+        _made += number
 
 
 def requests_made() -> int:

@@ -42,6 +42,11 @@ class UncommittedFiles:
                 return
         discard_files(self._store, paths)
 
+    def release(self) -> None:
+        """They are part of a version now: forget them, so that no later failure removes them."""
+        with self._lock:
+            self._paths = []
+
     def remove(self) -> None:
         """Give up: remove all files. What can't be removed is left to cleanup."""
         with self._lock:

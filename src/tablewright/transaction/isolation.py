@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from tablewright.errors import CommitConflict, InvalidRequest
 from tablewright.snapshot.snapshot import Snapshot
 
-__all__ = ["ISOLATIONS", "Both", "Unchanged", "check_isolation"]
+__all__ = ["ISOLATIONS", "Both", "Unchanged", "check_isolation", "unchanged_if"]
 
 ISOLATIONS = ("snapshot", "serializable")
 
@@ -67,6 +67,11 @@ class Both:
         """Raise what the first of them raises."""
         self.first(newest)
         self.second(newest)
+
+
+def unchanged_if(isolation: str, base: Snapshot, operation: str) -> Unchanged | None:
+    """The recheck that an isolation level asks for, for an operation that read ``base``."""
+    return Unchanged.since(base, operation) if isolation == "serializable" else None
 
 
 def _digest(snapshot: Snapshot) -> bytes:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import lance
 import pyarrow as pa
 
+from tablewright.jobs.branch import create_branch, delete_branch
 from tablewright.snapshot import (
-    create_branch,
     create_tag,
-    delete_branch,
     list_branches,
     list_tags,
     list_versions,

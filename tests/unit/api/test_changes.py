@@ -16,9 +16,9 @@ import pytest
 import tablewright as tw
 from tablewright.engine.local import LocalEngine
 from tablewright.errors import CommitConflict, CommitUnknown, InvalidRequest, StorageError, WrongType
-from tablewright.snapshot.snapshot import open_snapshot
 from tablewright.testing.faulty_store import FailBefore, FaultyStore, LoseReply, first_of, on_call
 from tablewright.testing.worlds import seeded_world
+from tablewright.world import World
 
 
 def numbers(rows: int) -> pa.Table:
@@ -169,10 +169,11 @@ class TestOtherWriters:
 class _Interrupted(LocalEngine):
     """An engine whose user presses Ctrl-C when the first task has ended."""
 
-    def map(self, function: Any, tasks: Any, **options: Any) -> Any:
+    def map(self, run: Any, tasks: Any, world: World, *, keep: Any = None, **options: Any) -> Any:
         made = []
         for task in tasks:
-            made.append(function(task))
+            made.append(run(task, world))
+            keep(made[-1])
             if getattr(made[0], "paths", ()):
                 raise KeyboardInterrupt
         return made
@@ -184,7 +185,7 @@ class TestLeftovers:
         self, ds: tw.LanceDataset, mode: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         before = paths(ds)
-        monkeypatch.setattr("tablewright.api.execute.LocalEngine", _Interrupted)
+        monkeypatch.setattr("tablewright.engine.choose.LocalEngine", _Interrupted)
         delete, update = ds.prepare_delete("id % 2 = 0"), ds.prepare_update({"x": "1"}, "id % 2 = 0", write_mode=mode)
         with pytest.raises(KeyboardInterrupt):
             delete.execute()
@@ -200,7 +201,7 @@ class TestLeftovers:
             return
         before = paths(ds)
         faulty = FaultyStore(ds._world.store, on_call(fault, method="put", path=path, nth=0))
-        handle = tw.LanceDataset._of(open_snapshot(seeded_world(faulty)))
+        handle = tw.dataset(seeded_world(faulty))
         with pytest.raises(StorageError):
             handle.update({"x": "1"}, "id % 2 = 0", write_mode=mode)
         assert _settled(ds) == before
@@ -212,7 +213,7 @@ class TestLeftovers:
             on_call(LoseReply(), method="put_if_absent", path="_versions/*"),
             on_call(FailBefore(), method="get", path="_versions/18446744073709551613.manifest"),
         )
-        handle = tw.LanceDataset._of(open_snapshot(seeded_world(FaultyStore(ds._world.store))))
+        handle = tw.dataset(seeded_world(FaultyStore(ds._world.store)))
         handle._world.store.plan = plan  # type: ignore[attr-defined]
         with pytest.raises(CommitUnknown):
             handle.delete("id = 1")
@@ -263,7 +264,7 @@ def test_an_unknown_write_mode(ds: tw.LanceDataset) -> None:
 
 
 def test_arrow_expressions_travel(ds: tw.LanceDataset) -> None:
-    assert ds.prepare_delete(pc.field("id").isin([1, 2]))._stays_here is None
+    assert ds.prepare_delete(pc.field("id").isin([1, 2]))._job().stays_here is None
     assert ds.delete(pc.field("id").isin([1, 2])) == {"num_deleted_rows": 2}
 
 

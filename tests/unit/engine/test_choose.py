@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import pytest
 
 from tablewright.engine import choose
-from tablewright.engine.choose import MIB, Thresholds, choose_engine
+from tablewright.engine.choose import MIB, Thresholds, choose_engine, frame_engine, why_not
 from tablewright.engine.detect import is_connect, is_spark_frame, is_spark_session
 from tablewright.engine.local import LocalEngine
+from tablewright.engine.spark.engine import SparkEngine
 from tablewright.errors import InvalidRequest
+from tablewright.storage.base import Location
 
 
 def pyspark_like(name: str, module: str = "pyspark.sql.classic.dataframe") -> Any:
@@ -71,6 +74,35 @@ def test_a_spark_input_stays_in_spark() -> None:
     assert engine.session is session  # type: ignore[attr-defined]
     assert why == "the input is a Spark DataFrame"
     assert choose_engine(0, "local", spark=session).engine.name == "local"
+
+
+def test_some_work_stays_in_this_process() -> None:
+    session = pyspark_like("SparkSession", "pyspark.sql.session")
+    engine, why = choose_engine(1 << 50, session, spark=session, location=Location("memory://table"))
+    assert engine.in_process
+    assert why == "the table lives in this process"
+    engine, why = choose_engine(1 << 50, "spark", stays_here="the values come from a stream")
+    assert engine.in_process
+    assert why == "the values come from a stream"
+    assert not choose_engine(0, "spark", location=Location("/tmp/table")).engine.in_process
+
+
+def test_frames_go_to_the_session_that_is_meant() -> None:
+    one, two = (pyspark_like("SparkSession", "pyspark.sql.session") for _ in range(2))
+    frame = pyspark_like("DataFrame")
+    frame.sparkSession = one
+    assert frame_engine(two, two, frame).session is one
+    assert frame_engine(one, two).session is one
+    assert frame_engine("spark", two).session is two
+    given = SparkEngine(one)
+    assert frame_engine(given) is given
+    assert frame_engine(given, two).session is two
+    assert "not started" in repr(frame_engine("local"))
+
+
+def test_what_can_not_be_sent_has_a_reason() -> None:
+    assert why_not(len) is None
+    assert "A task must be picklable and free of open files" in str(why_not(threading.Lock()))
 
 
 def test_without_java_large_work_stays_local(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""engine/groups.py: letters come before rows, groups open and close, whatever the batches are."""
+"""engine/groups.py: messages come before rows, groups open and close, whatever the batches are."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablewright.engine.groups import LETTER, ROW, add_values, finish_values
+from tablewright.engine.groups import MESSAGE, ROW, add_values, finish_values
 
 SCHEMA = pa.schema(
     [("partition", pa.int32()), ("group", pa.binary()), ("side", pa.int32()), ("position", pa.int32()),
-     ("letter", pa.binary()), ("name", pa.string())]
+     ("message", pa.binary()), ("name", pa.string())]
 )  # fmt: skip
 ROWS = [
-    (0, b"a", LETTER, 0, b"x", None),
-    (0, b"a", LETTER, 1, b"y", None),
+    (0, b"a", MESSAGE, 0, b"x", None),
+    (0, b"a", MESSAGE, 1, b"y", None),
     (0, b"a", ROW, 5, None, "one"),
     (0, b"a", ROW, 5, None, "two"),
-    (0, b"b", LETTER, 0, b"nobody", None),
+    (0, b"b", MESSAGE, 0, b"no rows", None),
     (0, b"c", ROW, 1, None, "three"),
     (1, b"a", ROW, 7, None, "four"),
     (1, b"a", ROW, 9, None, "five"),
-    (1, b"z", LETTER, 2, b"nobody", None),
+    (1, b"z", MESSAGE, 2, b"no rows", None),
 ]
 
 
 class Sums:
-    """Adds up positions; the letters of the group come first."""
+    """Adds up positions; the messages of the group come first."""
 
     opened: list[tuple[int, bytes, list[bytes]]]
 
@@ -46,7 +46,7 @@ class Sums:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
-@pytest.mark.parametrize("rows", [ROWS, ROWS[:-1]], ids=["a letter last", "a row last"])
+@pytest.mark.parametrize("rows", [ROWS, ROWS[:-1]], ids=["a message last", "a row last"])
 def test_groups_go_by(rows: list[tuple[Any, ...]], size: int) -> None:
     columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
     batches = pa.Table.from_arrays(columns, schema=SCHEMA).to_batches(size)

@@ -1,4 +1,4 @@
-"""engine/local.py: order, bounded readahead, errors and leaving early."""
+"""engine/local.py: order, errors, outcomes, results that are kept, and interrupts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ import threading
 import time
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
-from tablewright.engine.base import Engine
-from tablewright.engine.local import LocalEngine, flow
+from tablewright.engine.base import Engine, Outcome
+from tablewright.engine.flow import Flow
+from tablewright.engine.local import LocalEngine
 from tablewright.errors import CorruptTable
+from tablewright.testing.worlds import memory_world
+from tablewright.world import World
+
+WORLD = memory_world()
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -24,41 +30,31 @@ def engine(request: pytest.FixtureRequest) -> LocalEngine:
 
 def test_is_an_engine() -> None:
     assert isinstance(LocalEngine(), Engine)
-    assert LocalEngine().name == "local"
+    assert (LocalEngine().name, LocalEngine().in_process) == ("local", True)
 
 
 def test_map_keeps_the_order_of_tasks(engine: LocalEngine) -> None:
-    def late_first(number: int) -> int:
+    def late_first(number: int, world: World) -> int:
         time.sleep(0.01 * (number % 3 == 0))
         return number * number
 
-    assert engine.map(late_first, range(20)) == [number * number for number in range(20)]
+    assert engine.map(late_first, range(20), WORLD) == [number * number for number in range(20)]
+
+
+def test_tasks_get_the_world_of_the_caller(engine: LocalEngine) -> None:
+    assert engine.map(lambda task, world: world, range(3), WORLD) == [WORLD] * 3
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_map_of_few(engine: LocalEngine, count: int) -> None:
-    assert engine.map(str, range(count)) == [str(number) for number in range(count)]
-    assert list(engine.stream(str, range(count))) == [str(number) for number in range(count)]
-
-
-def test_stream_keeps_the_order_and_bounds_the_readahead() -> None:
-    begun: list[int] = []
-
-    def note(number: int) -> int:
-        begun.append(number)
-        return number
-
-    results = LocalEngine(threads=2).stream(note, range(100), readahead=1)
-    assert next(results) == 0
-    time.sleep(0.05)
-    assert len(begun) <= 4
-    assert list(results) == list(range(1, 100))
+def test_few_tasks(engine: LocalEngine, count: int) -> None:
+    assert engine.map(lambda task, world: str(task), range(count), WORLD) == [str(number) for number in range(count)]
+    assert engine.outcomes(lambda task, world: str(task), range(count), WORLD) == [Outcome("0")] * count
 
 
 def test_the_first_error_keeps_its_type_and_stops_the_rest(engine: LocalEngine) -> None:
     begun: list[int] = []
 
-    def fail_at_three(number: int) -> int:
+    def fail_at_three(number: int, world: World) -> int:
         begun.append(number)
         if number == 3:
             raise CorruptTable("data/x.lance", ("wrong magic",))
@@ -66,7 +62,7 @@ def test_the_first_error_keeps_its_type_and_stops_the_rest(engine: LocalEngine) 
         return number
 
     with pytest.raises(CorruptTable, match="wrong magic") as caught:
-        engine.map(fail_at_three, range(1000))
+        engine.map(fail_at_three, range(1000), WORLD)
     assert caught.value.path == "data/x.lance"
     assert len(begun) < 1000
     after = len(begun)
@@ -77,7 +73,7 @@ def test_the_first_error_keeps_its_type_and_stops_the_rest(engine: LocalEngine) 
 def test_map_awaits_the_tasks_under_way_before_it_raises() -> None:
     ended = threading.Event()
 
-    def work(number: int) -> None:
+    def work(number: int, world: World) -> None:
         if number == 0:
             time.sleep(0.1)
             ended.set()
@@ -85,90 +81,99 @@ def test_map_awaits_the_tasks_under_way_before_it_raises() -> None:
             raise ValueError("at once")
 
     with pytest.raises(ValueError, match="at once"):
-        LocalEngine(threads=2).map(work, [0, 1])
+        LocalEngine(threads=2).map(work, [0, 1], WORLD)
     assert ended.is_set()
 
 
-def test_flow_is_every_item_in_order() -> None:
-    def chunks(number: int) -> Iterator[tuple[int, int]]:
-        for item in range(number % 4):
-            time.sleep(0.001)
-            yield number, item
-
-    expected = [(number, item) for number in range(50) for item in range(number % 4)]
-    for threads in (1, 2, 8):
-        for depth in (1, 3):
-            assert list(flow(chunks, range(50), threads=threads, depth=depth)) == expected
-    assert list(flow(chunks, [])) == []
+def _odd_fails(number: int, world: World) -> int:
+    if number % 2:
+        raise ValueError(number)
+    return number
 
 
-def test_flow_holds_a_bounded_number_of_items() -> None:
-    alive, most = 0, 0
-    lock = threading.Lock()
+def test_outcomes_are_one_per_task(engine: LocalEngine) -> None:
+    kept: list[int] = []
+    outcomes = engine.outcomes(_odd_fails, range(10), WORLD, keep=kept.append)
+    assert sorted(kept) == [0, 2, 4, 6, 8]
+    assert [outcome.result for outcome in outcomes[::2]] == [0, 2, 4, 6, 8]
+    assert [repr(outcome.error) for outcome in outcomes[1::2]] == [f"ValueError({n})" for n in (1, 3, 5, 7, 9)]
+    assert outcomes[0].unwrap() == 0
+    with pytest.raises(ValueError, match="1"):
+        outcomes[1].unwrap()
 
-    def items(number: int) -> Iterator[int]:
-        nonlocal alive, most
-        for item in range(200):
-            with lock:
-                alive += 1
-                most = max(most, alive)
-            yield item
 
-    for _ in flow(items, range(10), threads=4, window=4, depth=2):
+def test_an_interrupt_is_no_outcome() -> None:
+    def interrupted(number: int, world: World) -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        LocalEngine(threads=1).outcomes(interrupted, range(3), WORLD)
+
+
+def test_results_are_kept_also_where_another_task_fails(engine: LocalEngine) -> None:
+    kept, ended, lock = list[int](), list[int](), threading.Lock()
+
+    def work(number: int, world: World) -> int:
+        if number == 7:
+            raise ValueError("no")
+        time.sleep(0.002)
         with lock:
-            alive -= 1
-    assert most <= 4 * (2 + 1) + 1
+            ended.append(number)
+        return number
+
+    with pytest.raises(ValueError, match="no"):
+        engine.map(work, range(20), WORLD, keep=kept.append)
+    assert set(range(7)) <= set(kept)
+    assert sorted(kept) == sorted(ended), "each once"
 
 
-def test_flow_left_early_closes_its_producers() -> None:
-    closed = threading.Semaphore(0)
-    begun = []
+def test_results_are_kept_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that is under way when the caller leaves hands over its result when it ends."""
+    kept, under_way, go_on = list[int](), threading.Barrier(3), threading.Event()
 
-    def items(number: int) -> Iterator[int]:
-        begun.append(number)
-        try:
-            while True:
-                yield number
-        finally:
-            closed.release()
+    def work(number: int, world: World) -> int:
+        under_way.wait(30)
+        go_on.wait(30)
+        return number
 
-    results = flow(items, range(100), threads=2)
-    assert next(results) == 0
-    results.close()  # type: ignore[attr-defined]
-    for _ in begun:
-        assert closed.acquire(timeout=30)
-    assert len(begun) <= 3
+    def interrupted(self: Flow[int, int]) -> tuple[int, ...]:
+        under_way.wait(30)
+        raise KeyboardInterrupt
 
-
-def test_flow_raises_what_a_producer_raises_midway() -> None:
-    def items(number: int) -> Iterator[int]:
-        yield number
-        if number == 1:
-            raise OSError("the disk is gone")
-
-    with pytest.raises(OSError, match="the disk is gone"):
-        list(flow(items, range(5), threads=2))
+    monkeypatch.setattr(Flow, "_take", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        LocalEngine(threads=2).map(work, range(2), WORLD, keep=kept.append)
+    assert kept == []
+    go_on.set()
+    deadline = time.monotonic() + 30
+    while len(kept) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert sorted(kept) == [0, 1]
 
 
-def run_script(script: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+def test_what_keep_raises_ends_the_map(engine: LocalEngine) -> None:
+    def full(result: int) -> None:
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"):
+        engine.map(_odd_fails, [0, 2], WORLD, keep=full)
 
 
 def test_ctrl_c_stops_at_once() -> None:
-    process = run_script(
-        """
+    script = """
         import os, time
         from tablewright.engine.local import LocalEngine
-        def work(number):
+        from tablewright.testing.worlds import memory_world
+        def work(number, world):
             os.write(1, b"begun\\n")  # one piece, whichever thread
             time.sleep(1)
         try:
-            LocalEngine(threads=2).map(work, range(1000))
+            LocalEngine(threads=2).map(work, range(1000), memory_world())
         except KeyboardInterrupt:
             print("interrupted", flush=True)
         """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
@@ -181,17 +186,32 @@ def test_ctrl_c_stops_at_once() -> None:
     assert time.monotonic() - pressed < 20
 
 
-def test_a_forgotten_iterator_does_not_hold_up_the_exit() -> None:
-    process = run_script(
-        """
-        from tablewright.engine.local import flow
-        forgotten = flow(lambda number: iter(range(100)), range(100))
-        print(next(forgotten), flush=True)
-        """
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "0\n"
-    began = time.monotonic()  # a busy machine may take its time to start Python
-    out, errors = process.communicate(timeout=30)
-    assert (out, errors, process.returncode) == ("", "", 0)
-    assert time.monotonic() - began < 20
+# ----------------------------------------------------------------------------------------------------------- exchanging
+SCHEMA = pa.schema({"k": pa.string(), "n": pa.int64()})
+
+
+def _rows(task: int, world: World) -> Iterator[pa.RecordBatch]:
+    for part in range(2):
+        numbers = [number for number in range(part, 30, 2) if number % 3 == task]
+        keys = [None if number % 7 == 0 else f"k{number % 5}" for number in numbers]
+        yield pa.record_batch({"k": keys, "n": numbers}, SCHEMA)
+
+
+def _all(batches: Iterator[pa.RecordBatch]) -> list[tuple[str | None, int]]:
+    return [(row["k"], row["n"]) for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 3, 100])
+def test_exchange_brings_rows_together_by_key(engine: LocalEngine, partitions: int) -> None:
+    parts = engine.exchange(_rows, range(3), _all, WORLD, schema=SCHEMA, keys=["k"], partitions=partitions)
+    assert 0 < len(parts) <= min(partitions, 6)
+    keys = [{key for key, _ in part} for part in parts]
+    assert sum(map(len, keys)) == 6, "a key is in one part only"
+    expected = sorted((f"k{n % 5}" if n % 7 else "", n) for n in range(30))
+    assert sorted((key or "", n) for part in parts for key, n in part) == expected
+    assert all(part == sorted(part, key=lambda row: (row[0] is not None, row[0] or "", row[1])) for part in parts)
+
+
+def test_exchange_of_nothing(engine: LocalEngine) -> None:
+    for tasks in ((), (9,)):  # a task without rows
+        assert engine.exchange(_rows, tasks, _all, WORLD, schema=SCHEMA, keys=["k"], partitions=4) == []

@@ -70,7 +70,7 @@ def key_rows(table: pa.Table) -> list[tuple[Any, ...]]:
     ],
 )
 def test_two_writes_equal_the_model(options: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assign, "_HASHES_PER_LETTER", 7)
+    monkeypatch.setattr(assign, "_HASHES_PER_MESSAGE", 7)
     index = BucketIndex.of({}, BucketOptions(**options))  # type: ignore[arg-type]
     for seed in (1, 2):
         table = rows(300, seed)

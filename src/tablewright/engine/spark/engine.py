@@ -1,4 +1,7 @@
-"""The Spark engine: the same tasks as the local one, on the workers of a Spark session."""
+"""The Spark engine: the same tasks as the local one, on the workers of a Spark session; and DataFrames.
+
+Tests: tests/spark/test_tasks.py, tests/spark/test_exchange.py, tests/spark/test_frames.py
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,16 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from tablewright.engine.base import Outcome
+from tablewright.engine.groups import Finished, Message, OpenGroup, PlaceRows
+from tablewright.engine.shared import require_shared
 from tablewright.engine.spark.exchange import exchange
+from tablewright.engine.spark.frames import read_frame, write_frame
+from tablewright.engine.spark.groups import add_group_column, finish_groups
+from tablewright.engine.spark.inputs import frame_of
 from tablewright.engine.spark.session import embedded_session
 from tablewright.engine.spark.tasks import run_tasks
+from tablewright.world import World
 
 __all__ = ["SparkEngine"]
 
@@ -21,6 +31,7 @@ class SparkEngine:
     """Tasks on Spark. Without a session, the active one is used, or an embedded one starts with the first task."""
 
     name = "spark"
+    in_process = False
 
     def __init__(self, session: Any = None) -> None:
         self._session = session
@@ -37,24 +48,34 @@ class SparkEngine:
 
     def map(
         self,
-        function: Callable[[T], R],
+        run: Callable[[T, World], R],
         tasks: Sequence[T],
+        world: World,
         *,
         describe: str = "",
-        discard: Callable[[list[R]], None] | None = None,
+        keep: Callable[[R], None] | None = None,
     ) -> list[R]:
         """Results in the order of the tasks."""
-        return run_tasks(self.session, function, tasks, describe=describe, discard=discard) if tasks else []
+        return [outcome.unwrap() for outcome in self._run(run, tasks, world, describe, keep)]
 
-    def stream(self, function: Callable[[T], R], tasks: Sequence[T], *, describe: str = "") -> Iterator[R]:
-        """The results one by one. Spark hands them over together, so they have to fit this process's memory."""
-        yield from self.map(function, tasks, describe=describe)
+    def outcomes(
+        self,
+        run: Callable[[T, World], R],
+        tasks: Sequence[T],
+        world: World,
+        *,
+        describe: str = "",
+        keep: Callable[[R], None] | None = None,
+    ) -> list[Outcome[R]]:
+        """What became of each task: errors of ours are outcomes, other exceptions end the Spark job and are raised."""
+        return list(self._run(run, tasks, world, describe, keep))
 
     def exchange(
         self,
-        produce: Callable[[T], Iterable[pa.RecordBatch]],
+        produce: Callable[[T, World], Iterable[pa.RecordBatch]],
         tasks: Sequence[T],
         consume: Callable[[Iterator[pa.RecordBatch]], R],
+        world: World,
         *,
         schema: pa.Schema,
         keys: Sequence[str],
@@ -62,6 +83,91 @@ class SparkEngine:
         describe: str = "",
     ) -> list[R]:
         """The rows of all tasks by key, each partition sorted."""
+        if not tasks:
+            return []
+        require_shared(world.store.location)
         return exchange(
-            self.session, produce, tasks, consume, schema=schema, keys=keys, partitions=partitions, describe=describe
+            self.session,
+            produce,
+            tasks,
+            consume,
+            world,
+            schema=schema,
+            keys=keys,
+            partitions=partitions,
+            describe=describe,
         )
+
+    def write_frame(
+        self,
+        frame: Any,
+        run: Callable[[Iterator[pa.RecordBatch], World], R],
+        world: World,
+        schema: pa.Schema,
+        *,
+        describe: str = "Writing",
+        keep: Callable[[R], None] | None = None,
+    ) -> list[R]:
+        """Let the executors of a DataFrame write it; results in the order of its partitions."""
+        return write_frame(frame, run, world, schema, describe=describe, keep=keep)
+
+    def read_frame(
+        self, run: Callable[[T, World], Iterable[pa.RecordBatch]], tasks: Sequence[T], world: World, schema: pa.Schema
+    ) -> Any:
+        """A DataFrame of all that ``run`` yields, one partition per task."""
+        require_shared(world.store.location)
+        return read_frame(self.session, run, tasks, world, schema)
+
+    def frame_of(self, table: pa.Table) -> Any:
+        """A DataFrame of an Arrow table."""
+        return frame_of(table, self.session)
+
+    @property
+    def shuffle_partitions(self) -> int:
+        """How many partitions a shuffle has in the session."""
+        return int(self.session.conf.get("spark.sql.shuffle.partitions"))
+
+    def add_group_column(
+        self,
+        frame: Any,
+        columns: Sequence[str],
+        place: PlaceRows,
+        open_group: OpenGroup,
+        name: str,
+        kind: pa.DataType,
+        *,
+        partitions: int,
+        messages: Sequence[Message] = (),
+    ) -> Any:
+        """``frame`` with one column more, whose values depend on the other rows of a group."""
+        return add_group_column(frame, columns, place, open_group, name, kind, partitions=partitions, messages=messages)
+
+    def finish_groups(
+        self,
+        frame: Any,
+        columns: Sequence[str],
+        place: PlaceRows,
+        open_group: OpenGroup,
+        *,
+        partitions: int,
+        messages: Sequence[Message] = (),
+        describe: str = "",
+    ) -> list[Finished]:
+        """The results of all groups that have rows."""
+        return finish_groups(
+            frame, columns, place, open_group, partitions=partitions, messages=messages, describe=describe
+        )
+
+    def _run(
+        self,
+        run: Callable[[T, World], R],
+        tasks: Sequence[T],
+        world: World,
+        describe: str,
+        keep: Callable[[R], None] | None,
+    ) -> Iterator[Outcome[R]]:
+        """No tasks start no session, and neither do tasks that can't run there."""
+        if not tasks:
+            return iter(())
+        require_shared(world.store.location)
+        return run_tasks(self.session, run, tasks, world, describe=describe, keep=keep)

@@ -1,28 +1,35 @@
 """Spark DataFrames in and out of a table: executors write data files, and tasks read them. Rows never pass the driver.
 
-Writing: every partition casts its batches to the table's schema, hands them to ``write_task`` and answers with what
-that returned (the fragments it wrote), pickled. A partition may be written twice, when Spark repeats a task; only
-answers count. If a partition fails with an error of ours, the others' answers come home too, so ``discard`` can remove
-what they wrote. If the DataFrame itself can't be computed, that is the caller's to mend.
+Writing: every partition casts its batches to the table's schema, hands them to the write function and answers with what
+that returned (the fragments it wrote). A partition may be written twice, when Spark repeats a task; only answers count.
+If it fails, all files of the job are removed by their mark: Spark does not say what the other partitions, or earlier
+attempts, have written. If the DataFrame itself can't be computed, the caller has to correct it.
 
-Reading: a DataFrame with one partition per scan task; each runs ``read_task`` in the worker and casts its batches to
-the Spark-safe schema. Only the columns of the projection ever leave the worker.
+Reading: a DataFrame with one partition per task; each runs the read function in the worker and casts its batches to the
+Spark-safe schema. Only the columns of the projection ever leave the worker.
+
+Tests: tests/spark/test_frames.py, tests/spark/test_failed_writes.py
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from tablewright.engine.shared import require_shared
+from tablewright.engine.spark.answers import ANSWER, run_answers
+from tablewright.engine.spark.marks import marked_files
+from tablewright.engine.spark.payload import distribute, dump
 from tablewright.engine.spark.python import map_in_arrow
-from tablewright.engine.spark.tasks import ANSWER, answers, dump, post
 from tablewright.engine.spark.types import spark_schema, struct_type
+from tablewright.engine.spark.worker import WorldAddress, read_all, write_partition
 from tablewright.errors import InternalError, InvalidRequest
+from tablewright.world import World
 
-__all__ = ["read_frame", "write_frame"]
+__all__ = ["read_frame", "task_frame", "write_frame"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -30,79 +37,78 @@ R = TypeVar("R")
 
 def write_frame(
     frame: Any,
-    write_task: Callable[[Iterator[pa.RecordBatch]], R],
+    run: Callable[[Iterator[pa.RecordBatch], World], R],
+    world: World,
     schema: pa.Schema,
     *,
     describe: str = "Writing",
-    discard: Callable[[list[R]], None] | None = None,
+    keep: Callable[[R], None] | None = None,
 ) -> list[R]:
-    """Let executors write ``frame``: ``write_task(batches of schema)`` per partition that has rows.
+    """Let executors write ``frame``: ``run(batches of schema, world)`` per partition that has rows.
 
-    Returns the results in the order of the partitions. ``write_task`` has to be picklable. A DataFrame that Spark can't
+    Returns the results in the order of the partitions. ``run`` has to be picklable. A DataFrame that Spark can't
     compute is :class:`InvalidRequest`.
     """
-    code = dump(write_task, "write task")
+    require_shared(world.store.location)
+    code = dump(run, "write task")
     # mapInArrow parses column names as expressions, so names like "a.b" have to stay out of it: columns go by position.
     columns = frame.select(*map(_quoted, schema.names)).toDF(*(f"c{index}" for index in range(len(schema))))
-    job = map_in_arrow(columns, _write_body(code, schema), ANSWER)
+    with marked_files(world) as mark:
+        job = map_in_arrow(columns, partial(write_partition, code, WorldAddress.of(world, mark), schema), ANSWER)
+        outcomes = _run(frame, job, describe)
+        if keep is not None:
+            for outcome in outcomes:
+                if outcome.error is None:
+                    keep(outcome.unwrap())
+        return [outcome.unwrap() for outcome in outcomes]
+
+
+def _run(frame: Any, job: Any, describe: str) -> list[Any]:
     try:
-        rows = answers(frame.sparkSession, job, describe=describe, on_error=_discarder(discard))
+        return run_answers(frame.sparkSession, job, describe=describe)
     except InternalError as error:
         if _is_of_the_frame(error):
             raise InvalidRequest(f"The DataFrame can't be computed. {error}") from error.__cause__
         raise
-    return [pickle.loads(result) for _, _, result in rows]
 
 
 def read_frame(
-    spark: Any, read_task: Callable[[T], Iterable[pa.RecordBatch]], tasks: Sequence[T], schema: pa.Schema
+    spark: Any,
+    run: Callable[[T, World], Iterable[pa.RecordBatch]],
+    tasks: Sequence[T],
+    world: World,
+    schema: pa.Schema,
 ) -> Any:
-    """A DataFrame of all that ``read_task`` yields for ``tasks``, one partition each.
+    """A DataFrame of all that ``run`` yields for ``tasks``, one partition each.
 
     ``schema`` is that of the batches; the DataFrame has its Spark-safe form. Nothing is read before Spark asks.
     """
-    safe = spark_schema(schema)
-    posted, carried = post(spark, [dump(task, "scan task") for task in tasks])
-    return map_in_arrow(posted, _read_body(dump(read_task, "read task"), carried, safe), struct_type(safe))
+    return task_frame(spark, read_all, run, tasks, world, schema)
 
 
-def _write_body(code: bytes, schema: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def body(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from tablewright.engine.spark.worker import write_partition
-
-        yield from write_partition(code, schema, batches)
-
-    return body
-
-
-def _read_body(
-    code: bytes, carried: Sequence[bytes], safe: pa.Schema
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def body(posted: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from tablewright.engine.spark.worker import read_all
-
-        yield from read_all(code, carried, safe, posted)
-
-    return body
+def task_frame(
+    spark: Any,
+    body: Callable[..., Iterator[pa.RecordBatch]],
+    run: Callable[[T, World], Iterable[pa.RecordBatch]],
+    tasks: Sequence[T],
+    world: World,
+    schema: pa.Schema,
+) -> Any:
+    """The DataFrame that ``body``, a function of :mod:`.worker`, makes of ``run`` and the tasks."""
+    address, safe = WorldAddress.of(world), spark_schema(schema)
+    numbers, carried = distribute(spark, [dump(task, "task") for task in tasks])
+    return map_in_arrow(numbers, partial(body, dump(run, "read task"), address, carried, safe), struct_type(safe))
 
 
 def _is_of_the_frame(error: InternalError) -> bool:
     """Whether Spark failed in a part of the job that is not ours: a division by zero, the caller's Python, a lost file.
 
-    Then Spark has a name for it, and nothing of ours is in what the worker said.
+    Then Spark has a name for it, and nothing of ours is in the worker's traceback.
     """
     from pyspark.errors import PySparkException
 
     cause = error.__cause__
     return isinstance(cause, PySparkException) and cause.getCondition() is not None and "tablewright" not in str(error)
-
-
-def _discarder(discard: Callable[[list[R]], None] | None) -> Callable[[list[bytes]], None]:
-    def on_error(results: list[bytes]) -> None:
-        if discard is not None:
-            discard([pickle.loads(result) for result in results])
-
-    return on_error
 
 
 def _quoted(name: str) -> str:

@@ -2,44 +2,56 @@
 
 1. *Place* says for every row, from a few of its columns, which Spark partition it goes to, which group it belongs to,
    and where in the group it comes (:data:`PLACE`). Only those columns go to Python for it.
-2. Spark brings the rows there and sorts them. What groups have to know beforehand, their *letters*, travels with them
+2. Spark moves the rows there and sorts them. What groups have to know beforehand, their *messages*, travels with them
    as rows that come first: no worker gets those of other groups.
-3. The groups go by (:mod:`tablewright.engine.groups`).
+3. The groups stream by (:mod:`tablewright.engine.groups`).
 
 The answer depends on which rows there are, and not on how they came: it is the same when a task runs twice, or the
 DataFrame is computed again. All functions have to be picklable. Classic and Connect alike.
+
+Tests: tests/spark/test_assign_buckets.py
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from tablewright.engine.groups import LETTER, ROW, SORTED, Finished, Letter, OpenGroup, finish_values
+from tablewright.engine.groups import (
+    MESSAGE,
+    PLACE,
+    ROW,
+    SORTED,
+    Finished,
+    Message,
+    OpenGroup,
+    PlaceRows,
+    finish_values,
+)
+from tablewright.engine.spark.answers import ANSWER, run_answers
+from tablewright.engine.spark.payload import dump
 from tablewright.engine.spark.python import map_in_arrow, our_workers, require_same_tablewright
-from tablewright.engine.spark.tasks import ANSWER, answers, dump
+from tablewright.engine.spark.worker import add_group_values, consume_partition
 
-__all__ = ["PLACE", "default_partitions", "finish_groups", "with_group_column"]
+__all__ = ["add_group_column", "finish_groups"]
 
-PLACE = pa.struct([pa.field("partition", pa.int32()), pa.field("group", pa.binary()), pa.field("position", pa.int32())])
-Place = Callable[[Sequence[pa.Array]], pa.StructArray]
-
-_BEFORE = 5  # columns before those of the rows: of SORTED, and the letter
+_BEFORE = 5  # columns before those of the rows: of SORTED, and the message
 
 
-def with_group_column(
+def add_group_column(
     frame: Any,
     columns: Sequence[str],
-    place: Place,
+    place: PlaceRows,
     open_group: OpenGroup,
     name: str,
     kind: pa.DataType,
     *,
     partitions: int,
-    letters: Sequence[Letter] = (),
+    messages: Sequence[Message] = (),
 ) -> Any:
     """``frame`` with one column more, ``name``. ``place`` gets the ``columns`` of a batch of rows. Nothing runs yet."""
     from pyspark.sql.pandas.types import from_arrow_type
@@ -47,37 +59,40 @@ def with_group_column(
 
     fields = [StructField(f"c{n}", field.dataType, field.nullable) for n, field in enumerate(frame.schema.fields)]
     fields.append(StructField("added", from_arrow_type(kind), False))
-    rows = _gathered(frame, columns, place, frame.columns, partitions, letters)
-    values = map_in_arrow(rows, _add_body(dump(open_group, "group function")), StructType(fields))
+    rows = _gathered(frame, columns, place, frame.columns, partitions, messages)
+    values = map_in_arrow(
+        rows, partial(add_group_values, dump(open_group, "group function"), "added", _BEFORE), StructType(fields)
+    )
     return values.toDF(*frame.columns, name)
 
 
 def finish_groups(
     frame: Any,
     columns: Sequence[str],
-    place: Place,
+    place: PlaceRows,
     open_group: OpenGroup,
     *,
     partitions: int,
-    letters: Sequence[Letter] = (),
+    messages: Sequence[Message] = (),
     describe: str = "",
 ) -> list[Finished]:
-    """What every group that has rows says after its last one. Only ``columns`` are read."""
-    rows = _gathered(frame, columns, place, (), partitions, letters)
-    job = map_in_arrow(rows, _finish_body(dump(_FinishAll(open_group), "group function")), ANSWER)
-    found = answers(frame.sparkSession, job, describe=describe)
-    return [group for _, _, result in found for group in pickle.loads(result)]
-
-
-def default_partitions(frame: Any) -> int:
-    """How many partitions a shuffle has in the session of a DataFrame."""
-    return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    """The results of all groups that have rows. Only ``columns`` are read."""
+    rows = _gathered(frame, columns, place, (), partitions, messages)
+    code = dump(partial(finish_values, open_group), "group function")
+    job = map_in_arrow(rows, partial(consume_partition, code), ANSWER)
+    found = run_answers(frame.sparkSession, job, describe=describe)
+    return [group for outcome in found for group in outcome.unwrap()]
 
 
 def _gathered(
-    frame: Any, columns: Sequence[str], place: Place, kept: Sequence[str], partitions: int, letters: Sequence[Letter]
+    frame: Any,
+    columns: Sequence[str],
+    place: PlaceRows,
+    kept: Sequence[str],
+    partitions: int,
+    messages: Sequence[Message],
 ) -> Any:
-    """Rows and letters where they belong, in order: the columns of ``SORTED``, the letter, then ``c0`` and so on."""
+    """Rows and messages in their partitions, sorted: the columns of ``SORTED``, the message, then ``c0`` and so on."""
     from pyspark.sql.functions import arrow_udf
     from pyspark.sql.pandas.types import from_arrow_type
 
@@ -87,10 +102,10 @@ def _gathered(
     payload = [_column(frame, name).alias(f"c{number}") for number, name in enumerate(kept)]
     heads = [f"{ROW} as side" if name == "side" else f"place.{name} as {name}" for name in SORTED]
     rows = frame.select(placed, *payload).selectExpr(
-        *heads, "cast(null as binary) as letter", *(f"c{number}" for number in range(len(kept)))
+        *heads, "cast(null as binary) as message", *(f"c{number}" for number in range(len(kept)))
     )
-    if letters:
-        rows = rows.unionByName(_letters(frame.sparkSession, letters), allowMissingColumns=True)
+    if messages:
+        rows = rows.unionByName(_message_rows(frame.sparkSession, messages), allowMissingColumns=True)
     return rows.repartitionById(partitions, rows["partition"]).sortWithinPartitions(*SORTED)
 
 
@@ -98,27 +113,17 @@ def _column(frame: Any, name: str) -> Any:
     return frame["`" + name.replace("`", "``") + "`"]
 
 
-def _letters(spark: Any, letters: Sequence[Letter]) -> Any:
+def _message_rows(spark: Any, messages: Sequence[Message]) -> Any:
     table = pa.table(
         {
-            "partition": pa.array([letter.partition for letter in letters], pa.int32()),
-            "group": pa.array([letter.group for letter in letters], pa.binary()),
-            "side": pa.array([LETTER] * len(letters), pa.int32()),
-            "position": pa.array(range(len(letters)), pa.int32()),
-            "letter": pa.array([letter.content for letter in letters], pa.binary()),
+            "partition": pa.array([message.partition for message in messages], pa.int32()),
+            "group": pa.array([message.group for message in messages], pa.binary()),
+            "side": pa.array([MESSAGE] * len(messages), pa.int32()),
+            "position": pa.array(range(len(messages)), pa.int32()),
+            "message": pa.array([message.content for message in messages], pa.binary()),
         }
     )
     return spark.createDataFrame(table)
-
-
-class _FinishAll:
-    """Lets the groups of a partition go by; what they say comes home."""
-
-    def __init__(self, open_group: OpenGroup) -> None:
-        self._open_group = open_group
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> list[Finished]:
-        return finish_values(self._open_group, batches)
 
 
 # --------------------------------------------------------------------------------------------------------- in a worker
@@ -129,24 +134,4 @@ def _place_body(code: bytes, require: Callable[[], None]) -> Callable[..., pa.Ar
 
     # Spark tells by the annotations what kind of function this is, and wants the types themselves.
     body.__annotations__ = {"columns": pa.Array, "return": pa.Array}
-    return body
-
-
-def _add_body(code: bytes) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def body(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from tablewright.engine.groups import add_values
-        from tablewright.engine.spark.worker import freeze_once
-
-        yield from add_values(pickle.loads(code), batches, "added", first=_BEFORE)
-        freeze_once()
-
-    return body
-
-
-def _finish_body(code: bytes) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def body(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from tablewright.engine.spark.worker import consume_partition
-
-        yield from consume_partition(code, batches)
-
     return body

@@ -5,6 +5,8 @@ that the caller gives) is one that Spark would hold as the column's own type, th
 Spark's "not null" says how a column was computed, not what a table should refuse, so a table made from a
 DataFrame is nullable in all its columns and their children, as Spark's own file writers do it.
 A schema that the caller gives is more than a hint: columns are cast to it, if their names are the same.
+
+Tests: tests/spark/test_types.py
 """
 
 from __future__ import annotations

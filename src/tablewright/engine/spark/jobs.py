@@ -11,6 +11,8 @@ it. So a job runs in a thread of its own under a tag that nobody else has, and t
 
 Classic sessions cancel by ``SparkContext.cancelJobsWithTag`` (``interruptTag`` cancels nothing there), Connect
 sessions by ``interruptTag``.
+
+Tests: tests/spark/test_tasks.py, tests/spark/test_own_session.py
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ activated that is the system's Python, which has none of these.
 
 Other workers of a cluster may differ from the one that was asked, so each function compares versions again.
 ``spark.pyspark.python`` has an effect with ``spark-submit`` only, which translates it to ``PYSPARK_PYTHON``.
+
+Tests: tests/spark/test_worker_python.py
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import pickle
 import re
 import shutil
 import sys
@@ -38,6 +41,7 @@ import pyarrow as pa
 from tablewright._version import __version__
 from tablewright.engine.detect import is_connect
 from tablewright.engine.spark.jobs import run_job
+from tablewright.engine.spark.payload import dump
 from tablewright.errors import InvalidRequest
 
 __all__ = ["job_problem", "map_in_arrow", "our_workers", "require_same_tablewright"]
@@ -85,7 +89,7 @@ class WorkerPython:
 def map_in_arrow(frame: Any, body: Callable[[Batches], Batches], schema: Any) -> Any:
     """``frame.mapInArrow(body, schema)`` in workers that can run it."""
     with our_workers(frame.sparkSession):
-        return frame.mapInArrow(_guarded(body, require_same_tablewright()), schema)
+        return frame.mapInArrow(_guarded(dump(body, "task function"), require_same_tablewright()), schema)
 
 
 @contextlib.contextmanager
@@ -127,10 +131,12 @@ def require_same_tablewright() -> Callable[[], None]:
     return require
 
 
-def _guarded(body: Callable[[Batches], Batches], require: Callable[[], None]) -> Callable[[Batches], Batches]:
+def _guarded(code: bytes, require: Callable[[], None]) -> Callable[[Batches], Batches]:
+    """A function that unpickles another one, which needs our modules, after the worker is known to have them."""
+
     def run(batches: Batches) -> Batches:
         require()
-        yield from body(batches)
+        yield from pickle.loads(code)(batches)
 
     return run
 

@@ -3,6 +3,8 @@
 We never stop a session that we did not make, and we change no setting of it. The embedded one is ``local[*]``, small
 and quiet: no web UI, loopback only, UTC, Unix sockets to the Python workers, and this very Python for them.
 Under ``spark-submit``, or where ``SPARK_REMOTE`` names a Connect server, the environment decides where the session is.
+
+Tests: tests/spark/test_session.py, tests/spark/test_own_session.py
 """
 
 from __future__ import annotations
@@ -17,13 +19,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tablewright.engine.detect import is_spark_session
 from tablewright.engine.progress import Progress
 from tablewright.engine.spark.java import require_java
-from tablewright.errors import InvalidRequest
-from tablewright.storage.base import Location
 
-__all__ = ["active_session", "embedded_environment", "embedded_session", "embedded_settings", "session_for"]
+__all__ = ["active_session", "embedded_environment", "embedded_session", "embedded_settings"]
 
 MASTER = "local[*]"
 SOCKET_PATH_ROOM = 60  # a Unix socket's path has at most 104 characters, of which its file name takes 42
@@ -58,22 +57,6 @@ def embedded_session(
             for key, value in {**embedded_settings(brief=brief), **(settings or {})}.items():
                 builder = builder.config(key, value)
             return builder.master(master or MASTER).getOrCreate()
-
-
-def session_for(engine: Any = None, spark: Any = None) -> Any:
-    """The session that a call means: the one given as ``engine`` or ``spark``, else the active or an embedded one."""
-    if is_spark_session(engine):
-        return engine
-    return embedded_session() if spark is None else spark
-
-
-def require_shared(location: Location) -> None:
-    """Refuse places that Spark's workers, which are other processes, can't see."""
-    if location.is_of_this_process:
-        raise InvalidRequest(
-            f"{location.uri} lives in the memory of this process, and Spark's workers are other processes: "
-            "use a path or an object store that all of them reach."
-        )
 
 
 def embedded_environment() -> dict[str, str]:

@@ -1,84 +1,186 @@
-"""What runs inside a Spark worker around the work itself: batches are cast, results and errors of ours become bytes."""
+"""What runs inside a Spark worker around a task function: the world is opened, batches are cast, results are pickled.
+
+All functions here are importable by name. They are sent with their first arguments bound, and get the batches of one
+partition (:func:`~tablewright.engine.spark.python.map_in_arrow`).
+
+Tests: tests/spark/test_tasks.py, tests/spark/test_frames.py, tests/spark/test_exchange.py
+"""
 
 from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 
+from tablewright.engine.groups import add_values
+from tablewright.engine.shared import require_shared
+from tablewright.engine.spark.marks import Mark
 from tablewright.engine.spark.types import cast_batch
 from tablewright.errors import TablewrightError
+from tablewright.storage import open_store
+from tablewright.storage.base import Location
+from tablewright.storage.requests import requests_made
+from tablewright.world import World
 
-__all__ = ["answer", "answer_all", "consume_partition", "freeze_once", "read_all", "write_partition"]
+__all__ = [
+    "WorldAddress",
+    "add_group_values",
+    "answer",
+    "answer_all",
+    "consume_checked",
+    "consume_partition",
+    "produce_all",
+    "read_all",
+    "write_partition",
+]
 
-T = TypeVar("T")
+Batches = Iterator[pa.RecordBatch]
 
 
-def answer(number: int, function: Callable[[T], object], task: T) -> pa.RecordBatch:
-    """One row ``(number, ok, bytes)``: the pickled result, or the pickled error if it is one of ours.
+@dataclass(frozen=True, slots=True)
+class WorldAddress:
+    """What a worker needs to open its world: the table's location, and the mark in the names of its files."""
 
-    >>> answer(7, len, "abc").to_pylist()[0]["ok"]
+    location: Location
+    mark: Mark
+
+    @classmethod
+    def of(cls, world: World, mark: Mark | None = None) -> WorldAddress:
+        """The address of a world on the driver; :class:`InvalidRequest` if no other process can reach it."""
+        require_shared(world.store.location)
+        return cls(world.store.location, mark or Mark())
+
+    def open(self) -> World:
+        """The world, on a worker: the only place where a worker opens the store of a table."""
+        return World(store=open_store(self.location.uri, self.location.storage_options), ids=self.mark.ids)
+
+
+# ------------------------------------------------------------------------------------------------------------ answering
+def answer(number: int, work: Callable[[], object]) -> pa.RecordBatch:
+    """One row ``(number, ok, requests, bytes)``: the pickled result, or the pickled error if it is one of ours.
+
+    A worker does one task at a time, so the requests of its process are those of the task.
+
+    >>> answer(7, list).to_pylist()[0]["ok"]
     True
     """
+    before = requests_made()
     try:
-        ok, result = True, pickle.dumps(function(task))
+        ok, result = True, pickle.dumps(work())
     except TablewrightError as error:
         ok, result = False, pickle.dumps(error)
     return pa.record_batch(
-        {"number": pa.array([number], pa.int64()), "ok": [ok], "result": pa.array([result], pa.binary())}
+        {
+            "number": pa.array([number], pa.int64()),
+            "ok": [ok],
+            "requests": pa.array([requests_made() - before], pa.int64()),
+            "result": pa.array([result], pa.binary()),
+        }
     )
 
 
-def answer_all(code: bytes, carried: Sequence[bytes], posted: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The answers to this partition's letters."""
-    function = pickle.loads(code)
-    for number, letter in _opened(carried, posted):
-        yield answer(number, function, pickle.loads(letter))
-    freeze_once()
+def answer_all(code: bytes, address: WorldAddress, carried: Sequence[bytes], rows: Batches) -> Batches:
+    """The answers to this partition's tasks."""
+    run = pickle.loads(code)
+    for number, payload in _payloads(carried, rows):
+        yield answer(number, partial(_run_task, run, payload, address))
+    _freeze_once()
 
 
-def write_partition(code: bytes, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_task(run: Callable[[Any, World], object], payload: bytes, address: WorldAddress) -> object:
+    return run(pickle.loads(payload), address.open())
+
+
+def write_partition(code: bytes, address: WorldAddress, schema: pa.Schema, batches: Batches) -> Batches:
     """Write one partition's rows, whose columns are those of ``schema`` by position; no answer if it has none."""
 
-    def fitted(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return cast_batch(batch.rename_columns(schema.names), schema, exact=True)
+    def write(rows: Batches) -> object:
+        fitted = (cast_batch(batch.rename_columns(schema.names), schema, exact=True) for batch in rows)
+        return pickle.loads(code)(fitted, address.open())
 
-    yield from consume_partition(code, batches, fitted)
+    yield from _answer_partition(write, batches)
 
 
-def consume_partition(
-    code: bytes,
-    batches: Iterator[pa.RecordBatch],
-    prepare: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda batch: batch,
-) -> Iterator[pa.RecordBatch]:
-    """What a function answers to one partition's rows, each batch prepared for it; no answer if there are none."""
+def consume_partition(code: bytes, batches: Batches) -> Batches:
+    """The answer of a function to one partition's rows; none if there are none."""
+    yield from _answer_partition(pickle.loads(code), batches)
+
+
+def _answer_partition(work: Callable[[Batches], object], batches: Batches) -> Batches:
     from pyspark import TaskContext
 
     full = (batch for batch in batches if batch.num_rows)
     first = next(full, None)
     if first is not None:
         context = TaskContext.get()
-        rows = map(prepare, _chained(first, full))
-        yield answer(context.partitionId() if context else 0, pickle.loads(code), rows)
-    freeze_once()
+        yield answer(context.partitionId() if context else 0, partial(work, chain([first], full)))
+    _freeze_once()
 
 
-def read_all(
-    code: bytes, carried: Sequence[bytes], safe: pa.Schema, posted: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """The rows of this partition's scan tasks, as Spark takes them."""
-    function = pickle.loads(code)
-    for _, letter in _opened(carried, posted):
-        for batch in function(pickle.loads(letter)):
-            if batch.num_rows:
-                yield cast_batch(batch, safe, exact=False)
-    freeze_once()
+# -------------------------------------------------------------------------------------------------------------- reading
+def read_all(code: bytes, address: WorldAddress, carried: Sequence[bytes], safe: pa.Schema, rows: Batches) -> Batches:
+    """The rows of this partition's tasks, in types that Spark takes."""
+    run = pickle.loads(code)
+    for _, payload in _payloads(carried, rows):
+        yield from _cast_all(run(pickle.loads(payload), address.open()), safe)
+    _freeze_once()
 
 
-def freeze_once() -> None:
+def _cast_all(batches: Iterable[pa.RecordBatch], safe: pa.Schema) -> Batches:
+    return (cast_batch(batch, safe, exact=False) for batch in batches if batch.num_rows)
+
+
+# ----------------------------------------------------------------------------------------------------------- exchanging
+def produce_all(
+    code: bytes, address: WorldAddress, carried: Sequence[bytes], safe: pa.Schema, rows: Batches
+) -> Batches:
+    """The rows of this partition's tasks, and a last column that is null: an error of ours becomes a row with it."""
+    produce, own = pickle.loads(code), pa.schema(list(safe)[:-1])
+    for _, payload in _payloads(carried, rows):
+        try:
+            for batch in _cast_all(produce(pickle.loads(payload), address.open()), own):
+                yield pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(batch.num_rows, pa.binary())], schema=safe)
+        except TablewrightError as error:
+            nulls = [pa.nulls(1, field.type) for field in own]
+            yield pa.RecordBatch.from_arrays([*nulls, pa.array([pickle.dumps(error)], pa.binary())], schema=safe)
+    _freeze_once()
+
+
+def consume_checked(consume: Callable[[Batches], Any], batches: Batches) -> Any:
+    """Consume rows without the last column; raises the error that it brings."""
+    return consume(map(_checked, batches))
+
+
+def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
+    failures = batch.column(batch.num_columns - 1)
+    if failures.null_count < len(failures):
+        raise pickle.loads(failures.drop_null()[0].as_py())
+    return batch.select(list(range(batch.num_columns - 1)))
+
+
+# ------------------------------------------------------------------------------------------------------------- grouping
+def add_group_values(code: bytes, name: str, first: int, batches: Batches) -> Batches:
+    """The rows, with the columns from ``first`` on and the values of their groups under ``name``."""
+    yield from add_values(pickle.loads(code), batches, name, first=first)
+    _freeze_once()
+
+
+# --------------------------------------------------------------------------------------------------------------- common
+def _payloads(carried: Sequence[bytes], rows: Batches) -> Iterator[tuple[int, bytes]]:
+    """Number and payload of each task: the payload is the second column, or among those that the function carried."""
+    for batch in rows:
+        numbers = batch.column(0).to_pylist()
+        payloads = batch.column(1).to_pylist() if batch.num_columns > 1 else [carried[number] for number in numbers]
+        yield from zip(numbers, payloads, strict=True)
+
+
+def _freeze_once() -> None:
     """Take what is alive now out of garbage collection, once per worker process.
 
     Spark's daemon collects garbage after every task, which costs more than a small task. Freezing again and again
@@ -87,16 +189,3 @@ def freeze_once() -> None:
     if not gc.get_freeze_count():
         gc.collect()
         gc.freeze()
-
-
-def _opened(carried: Sequence[bytes], posted: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
-    """Number and letter of each row: the letter is its second column, or among those that the function carried."""
-    for batch in posted:
-        numbers = batch.column(0).to_pylist()
-        letters = batch.column(1).to_pylist() if batch.num_columns > 1 else [carried[number] for number in numbers]
-        yield from zip(numbers, letters, strict=True)
-
-
-def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest

@@ -10,7 +10,7 @@ import pytest
 from tests.concurrency.leftovers import unreferenced
 
 import tablewright as tw
-from tablewright.api import merge_job
+from tablewright.jobs.merge import job as merge_job
 from tablewright.operations.merge_insert.write.tasks import InsertTask, MergeColumnsTask, MergeRowsTask
 
 

@@ -27,7 +27,7 @@ from tablewright.operations.merge_insert.source.shared import KeyRange, SharedSo
 from tablewright.reading.context import TaskContext
 from tablewright.reading.run import fragment_scans
 from tablewright.reading.scan_task import ScanTask
-from tablewright.storage import Location, open_store
+from tablewright.storage import Location
 from tablewright.world import World
 
 __all__ = [
@@ -98,9 +98,8 @@ def key_schema(key: KeyColumns, table: pa.Schema) -> pa.Schema:
     return pa.schema([*keys, pa.field("side", pa.int8()), pa.field("place", pa.int64())])
 
 
-def produce_keys(task: SourceKeysTask | TableKeysTask) -> Iterator[pa.RecordBatch]:
-    """The keys of a task's rows, on a worker."""
-    world = World(store=open_store(task.location.uri, task.location.storage_options))
+def produce_keys(task: SourceKeysTask | TableKeysTask, world: World) -> Iterator[pa.RecordBatch]:
+    """The keys of a task's rows."""
     if isinstance(task, SourceKeysTask):
         yield from _source_keys(task, world)
     else:

@@ -1,6 +1,6 @@
 """The source where every worker finds it: data files beside the table's own, that no version names.
 
-A worker opens them by the address in its letter, reads keys and rows by position as this process does from memory, and
+A worker opens them in its world, reads keys and rows by position as this process does from memory, and
 keeps what it has built for the next task. The files go when the merge has ended; if the driver dies they are orphans
 like those of any other writer, and cleanup finds them.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,6 @@ from tablewright.data.write import WriteOptions, write_fragments
 from tablewright.format.fragment import Fragment
 from tablewright.format.naming import data_path
 from tablewright.format.schema import Schema
-from tablewright.operations.marked import Mark
 from tablewright.operations.merge_insert.keys.key_columns import KeyColumns
 from tablewright.operations.merge_insert.keys.key_table import KeyTable, Positions
 from tablewright.operations.merge_insert.source.kept import KeptSource
@@ -27,7 +26,6 @@ from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan, ReadPlan
 from tablewright.reading.projection import select_columns
 from tablewright.reading.run import fragment_scans
-from tablewright.storage import Location, open_store
 from tablewright.world import World
 
 __all__ = ["KeyRange", "ShareTask", "SharedKeys", "SharedSource", "key_table", "opened", "share", "source_keys"]
@@ -37,7 +35,7 @@ KeyRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSource:
-    """A source as a letter: files, each a part of it, below the root of the table."""
+    """A source as a task holds it: files, each a part of it, below the root of the table."""
 
     columns: Schema
     fragments: tuple[Fragment, ...]
@@ -86,33 +84,23 @@ class _Stored:
 
 def share(world: World, source: KeptSource, file_version: str) -> SharedSource:
     """Write a source where workers find it."""
-    task = ShareTask(source.schema, world.store.location, file_version)
-    return task.shared([task.written(world, source.batches())], source.nbytes)
+    task = ShareTask(source.schema, file_version)
+    return task.shared([task(source.batches(), world)], source.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
 class ShareTask:
-    """What a Spark partition needs to write its rows as part of a shared source: call it with the batches.
-
-    The names of its files contain the ``mark``, by which the driver removes those of a job that failed.
-    """
+    """What a Spark partition needs to write its rows as part of a shared source: call it with batches and world."""
 
     schema: pa.Schema
-    location: Location
     file_version: str
-    mark: Mark = field(default_factory=Mark)
 
     @property
     def columns(self) -> Schema:
         """The columns, with ids of their own."""
         return Schema.from_arrow(self.schema)
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Fragment, ...]:
-        store = open_store(self.location.uri, self.location.storage_options)
-        return self.written(World(store=store, ids=self.mark.ids), batches)
-
-    def written(self, world: World, batches: Iterable[pa.RecordBatch]) -> tuple[Fragment, ...]:
-        """Write some rows."""
+    def __call__(self, batches: Iterable[pa.RecordBatch], world: World) -> tuple[Fragment, ...]:
         return write_fragments(world, self.columns, batches, WriteOptions(data_storage_version=self.file_version))
 
     def shared(self, parts: Iterable[Sequence[Fragment]], nbytes: int | None = None) -> SharedSource:
@@ -163,7 +151,7 @@ def _read(source: KeptSource, start: int, stop: int, columns: Iterable[str]) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedKeys:
-    """The keys of some rows of a shared source, as a letter."""
+    """The keys of some rows of a shared source, as a task holds them."""
 
     source: SharedSource
     key: KeyColumns

@@ -1,30 +1,29 @@
-"""One merge under way: the source is kept once, and every attempt matches, decides, writes and commits.
+"""Merge insert as a job: the source is kept once, and every attempt matches, decides, writes and commits.
 
-An attempt runs on the dataset's version first, and on the newest one after a conflict. Then it repeats only what is
-new: matches in fragments that are what they were, and files that hold what they have to hold, are used again. What
-nobody needs in the end is removed, unless nobody knows whether the merge failed. The kept source goes too.
+After a conflict an attempt repeats only what is new: matches in fragments that are what they were, and files that hold
+what they have to hold, are used again (:mod:`tablewright.operations.merge_insert.reuse`). Files that are in no version
+in the end are removed, unless it is unknown whether the merge failed. The kept source goes too.
+
+Tests: ``tests/unit/api/test_merge_insert.py``, ``tests/concurrency/test_merge_meanwhile.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tablewright.api.change_report import Report
-from tablewright.api.changes import Work
-from tablewright.api.execute import choose_for
-from tablewright.api.merge_columns import commit_columns
-from tablewright.api.merge_kept import SourceInUse
-from tablewright.api.merge_source import Incoming
-from tablewright.engine.base import ExchangeEngine
 from tablewright.engine.choose import Choice
 from tablewright.errors import CommitConflict, CommitUnknown, StorageError
-from tablewright.format.transaction import Transaction
+from tablewright.jobs.attempt import Job, Made
+from tablewright.jobs.merge.new_columns import commit_columns
+from tablewright.jobs.merge.source import Incoming, SourceInUse
+from tablewright.jobs.report import Report
+from tablewright.jobs.table import Table
+from tablewright.jobs.work import Work
 from tablewright.operations.merge_insert.clauses import Clauses
 from tablewright.operations.merge_insert.decide import Actions, check_no_match, decide_merge
 from tablewright.operations.merge_insert.finish import finish_merge
@@ -54,37 +53,33 @@ from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.merge_insert.write.tasks import MergeWriteTask, merge_write_tasks, run_merge_write
 from tablewright.operations.rewrite.finish import Rewritten
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.snapshot.standing import open_newest
-from tablewright.storage.uncommitted import UncommittedFiles, removed_on_failure
-from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.commit import Committed, commit
 from tablewright.transaction.isolation import Both, Unchanged
-from tablewright.transaction.retry import RetryOptions, with_retries
+from tablewright.transaction.retry import RetryOptions
 
-if TYPE_CHECKING:
-    from tablewright.api.dataset import LanceDataset
-
-__all__ = ["MergeJob", "Merged", "merge_counts"]
+__all__ = ["MergeJob", "Merged", "PlannedMerge", "merge_counts"]
 
 _STRICT_ATTEMPTS = 3
-"""So often new columns are tried together with their rows only; then they go first. The last attempt is strict too."""
+"""This many attempts commit new columns only together with their rows, and so does the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMerge:
+    """A merge into ``target``, which is the version that was read, with the columns ``added`` that it lacks."""
+
+    plan: MergePlan
+    target: Snapshot
+    added: pa.Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Merged:
-    """What an attempt wrote, before it is committed. ``leftovers`` are the files that are new with it.
+class Merged(Made):
+    """What an attempt wrote. ``added`` are columns that the table has to get first, ``check`` looks for our keys."""
 
-    ``added`` are columns that the table has to get first.
-    """
-
-    base: Snapshot
     added: pa.Schema
     plan: MergePlan
-    transaction: Transaction
-    affected: AffectedRows
     actions: Actions
-    leftovers: UncommittedFiles
-    recheck: Recheck
+    check: Recheck
     tasks: Sequence[MergeWriteTask]
     results: Sequence[Rewritten]
 
@@ -94,131 +89,76 @@ class Merged:
         return [path for result in self.results for path in result.paths]
 
 
-class MergeJob:
-    """A merge of some data, to be run once; use it as a context."""
+class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
+    """A merge of some rows, to be run once. Mutable: it remembers what its attempts found and wrote."""
 
     def __init__(
         self,
-        dataset: LanceDataset,
+        table: Table,
         on: Any,
         clauses: Clauses,
         incoming: Incoming,
         report: Report,
         *,
+        retries: RetryOptions | None = None,
         schema_evolution: bool = False,
         isolation: str = "snapshot",
     ) -> None:
+        self.retries = retries or RetryOptions()
         self._is_serializable = isolation == "serializable"
-        self._dataset, self._on, self._clauses, self._evolves = dataset, on, clauses, schema_evolution
-        self._world, self._spark = dataset._world, dataset._spark if incoming.spark is None else incoming.spark
-        self._report = report
-        self._now_ns = self._world.clock.now_ns()
+        self._on, self._clauses, self._evolves = on, clauses, schema_evolution
+        self._table = table if incoming.spark is None else replace(table, spark=incoming.spark)
+        self._world, self._report = table.world, report
         self._source = SourceInUse(incoming, self._world, report)
         self._reuse = Reuse(self._world)
         self._dropped: Positions = np.zeros(0, np.int64)
 
-    def __enter__(self) -> MergeJob:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def close(self, error: BaseException | None) -> None:
+        """Remove the files that no version uses, and the kept source."""
         self._reuse.close()
         self._source.close()
 
-    # ------------------------------------------------------------------------------------------------------- running
-    def execute(self, retries: RetryOptions) -> dict[str, int]:
-        """Run and commit; after a conflict again, on the newest version."""
+    # ------------------------------------------------------------------------------------------------------- planning
+    def plan(self, snapshot: Snapshot, now_ns: int) -> PlannedMerge:
+        """The plan on a version. Once the source is kept, it is what the plan is made for."""
+        target, added = snapshot, pa.schema([])
+        if self._evolves:
+            target, added = evolved(snapshot, self._on, self._source.schema)
+        plan = plan_merge(target, self._clauses, self._on, self._source.schema, now_ns)
+        return PlannedMerge(plan, target, added)
 
-        base = self._dataset._snapshot
-
-        def attempt(number: int) -> dict[str, int]:
-            merged = self.attempt(base if number == 0 else open_newest(base))
-            self._reuse.uses(merged.paths)  # from here on, until it is known to have failed
-            try:
-                with self._report.stage("Commit"):
-                    patient = _STRICT_ATTEMPTS <= number < retries.conflict_retries
-                    past_others = patient and not self._is_serializable
-                    committed = self._commit(merged, past_others=past_others)
-            except CommitConflict:
-                self._reuse.keep_writes(merged.tasks, merged.results)
-                self._reuse.uses(())
-                raise
-            except CommitUnknown:
-                raise  # it may be visible: its files have to stay
-            except Exception:
-                merged.leftovers.remove()
-                self._reuse.uses(())
-                raise
-            self._dataset._snapshot = committed.snapshot
-            return merge_counts(merged, self._report.attempts) | {"version": committed.snapshot.version}
-
-        return with_retries(self._world, attempt, retries)
-
-    def _commit(self, merged: Merged, *, past_others: bool) -> Committed:
-        """Commit, after the columns that the table lacks. Somebody else may have been faster with either."""
-        base, transaction, recheck = merged.base, merged.transaction, merged.recheck
-        if len(merged.added):
-            base = self._with_columns(merged, past_others=past_others)
-            transaction, recheck = replace(transaction, read_version=base.version), replace(recheck, base=base)
-        looks = self.recheck(base, recheck)
-        try:
-            return commit(self._world, transaction, base=base, affected=merged.affected, recheck=looks)
-        except StorageError as error:
-            error.nothing_written = error.nothing_written and not len(merged.added)  # the columns are there
-            raise
-
-    def recheck(self, base: Snapshot, recheck: Recheck) -> Recheck | Both:
-        """What is asked before the merge is put on a newer version than ``base``."""
-        return Both(Unchanged.since(base, "Update"), recheck) if self._is_serializable else recheck
-
-    def _with_columns(self, merged: Merged, *, past_others: bool) -> Snapshot:
-        """The version after ours, with the columns that the merge was planned with."""
-        try:
-            after = commit_columns(merged.base, merged.added, merged.recheck, past_others=past_others)
-        except CommitUnknown:  # the columns may be there; what the merge has written is in no version
-            merged.leftovers.remove()
-            self._reuse.uses(())
-            raise
-        assert after.schema == merged.plan.table
-        return after
-
-    def attempt(self, base: Snapshot) -> Merged:
-        """Match, decide and write on a version. If it fails, no file stays."""
-        self._report.attempts += 1
-        with removed_on_failure(self._world.store) as leftovers:
-            work = Work(self._dataset, leftovers, self._report)
-            snapshot, added = self.target(base)
-            plan = self.plan(snapshot)
-            self._reuse.begin(plan)
-            self._source.keep(plan)
-            self._source.settle(plan, self._choose)
-            strategy, matches = self._match(snapshot, plan, work)
-            source = self._source.rows
-            check_no_match(plan, matches, source)
-            actions = decide_merge(plan, matches, source.num_rows, self._dropped)
-            self._report.notes = list(_notes(source, strategy, actions))
-            tasks, results = self._write(plan, actions, work)
-            transaction, affected = finish_merge(plan, results, self._world.ids.uuid())
-            recheck = Recheck(snapshot, plan, strategy, source, self._source.keys, actions.found)
+    # -------------------------------------------------------------------------------------------------------- running
+    def run(self, plan: PlannedMerge, snapshot: Snapshot, work: Work) -> Merged:
+        """Match, decide and write."""
+        planned, merge = plan, plan.plan
+        self._reuse.begin(merge)
+        self._source.keep(merge)
+        self._source.settle(merge, self._choose)
+        strategy, matches = self._match(planned.target, merge, work)
+        source = self._source.rows
+        check_no_match(merge, matches, source)
+        actions = decide_merge(merge, matches, source.num_rows, self._dropped)
+        self._report.notes = list(_notes(source, strategy, actions))
+        tasks, results = self._write(merge, actions, work)
+        transaction, affected = finish_merge(merge, results, self._world.ids.uuid())
+        check = Recheck(planned.target, merge, strategy, source, self._source.keys, actions.found)
         return Merged(
-            base=base,
-            added=added,
-            plan=plan,
+            base=snapshot,
+            added=planned.added,
+            plan=merge,
             transaction=transaction,
             affected=affected,
             actions=actions,
-            leftovers=leftovers,
-            recheck=recheck,
+            files=work.files,
+            check=check,
+            recheck=self._rechecked(snapshot, check),
             tasks=tasks,
             results=results,
         )
 
-    def target(self, base: Snapshot) -> tuple[Snapshot, pa.Schema]:
-        """The version that is merged into, with the columns that it lacks if they may be added; and which these are."""
-        return evolved(base, self._on, self._source.schema) if self._evolves else (base, pa.schema([]))
-
-    def plan(self, snapshot: Snapshot) -> MergePlan:
-        """The plan on a version; the kept source is what it is planned for, once there is one."""
-        return plan_merge(snapshot, self._clauses, self._on, self._source.schema, self._now_ns)
+    def _rechecked(self, base: Snapshot, check: Recheck) -> Recheck | Both:
+        """What is asked before the merge is put on a newer version than ``base``."""
+        return Both(Unchanged.since(base, "Update"), check) if self._is_serializable else check
 
     # ------------------------------------------------------------------------------------------------------- matching
     def _match(self, snapshot: Snapshot, plan: MergePlan, work: Work) -> tuple[Strategy, dict[int, FragmentMatches]]:
@@ -253,16 +193,16 @@ class MergeJob:
 
     def _shuffled(self, plan: MergePlan, strategy: Strategy, choice: Choice) -> dict[int, Pairs]:
         """The pairs in all scanned fragments, found by Spark."""
-        engine, shared = choice.engine, self._source.shared(plan)
-        assert isinstance(engine, ExchangeEngine)
+        shared = self._source.shared(plan)
         tasks = shuffle_tasks(plan, strategy, shared)
         table_rows = sum(plan.fragments.by_id(id).physical_rows for id in strategy.scanned)
         names = key_names(plan.key)
         with self._report.stage("Shuffling keys", choice, len(tasks), len(strategy.scanned)) as stage:
-            places = engine.exchange(
+            places = choice.engine.exchange(
                 produce_keys,
                 tasks,
                 JoinKeys(tuple(names), plan.clauses.dedupe),
+                self._world,
                 schema=key_schema(plan.key, plan.fitted.schema),
                 keys=names,
                 partitions=partitions_for(shared.num_rows + table_rows),
@@ -288,7 +228,61 @@ class MergeJob:
         return tasks, [next(fresh) if old is None else old for old in known]
 
     def _choose(self, estimated_bytes: int) -> Choice:
-        return choose_for(self._world, estimated_bytes, self._dataset._engine, self._spark)
+        return self._table.choose(estimated_bytes)
+
+    # ----------------------------------------------------------------------------------------------------- committing
+    def commit(self, made: Merged, attempt: int) -> Committed:
+        """Commit, after the columns that the table lacks. Another writer may have been first with either."""
+        self._reuse.uses(made.paths)  # from here on, until the commit is known to have failed
+        is_last = attempt >= self.retries.conflict_retries
+        past_others = attempt >= _STRICT_ATTEMPTS and not is_last and not self._is_serializable
+        try:
+            return self._commit(made, past_others=past_others)
+        except CommitUnknown:
+            raise  # the version may exist: its files have to stay
+        except CommitConflict:
+            self._reuse.keep_writes(made.tasks, made.results)
+            self._reuse.uses(())
+            raise
+        except Exception:
+            self._reuse.uses(())
+            raise
+
+    def lost(self, made: Merged) -> None:
+        """The files stay: the next attempt uses what still holds."""
+
+    def result(self, made: Merged, committed: Committed | None) -> dict[str, int]:
+        """What was done, in numbers."""
+        counts = merge_counts(made, self._report.attempts)
+        return counts if committed is None else counts | {"version": committed.snapshot.version}
+
+    def _commit(self, made: Merged, *, past_others: bool) -> Committed:
+        if not len(made.added):
+            return super().commit(made, 0)
+        base = self._with_columns(made, past_others=past_others)
+        transaction, check = replace(made.transaction, read_version=base.version), replace(made.check, base=base)
+        try:
+            return commit(
+                self._world,
+                transaction,
+                base=base,
+                affected=made.affected,
+                recheck=self._rechecked(base, check),
+            )
+        except StorageError as error:
+            error.nothing_written = False  # the columns are there
+            raise
+
+    def _with_columns(self, made: Merged, *, past_others: bool) -> Snapshot:
+        """The version after ours, with the columns that the merge was planned with."""
+        try:
+            after = commit_columns(made.base, made.added, made.check, past_others=past_others)
+        except CommitUnknown:  # the columns may be there; what the merge has written is in no version
+            made.files.remove()
+            self._reuse.uses(())
+            raise
+        assert after.schema == made.plan.table, "the new columns must be those that the merge was planned with"
+        return after
 
 
 def _notes(source: KeptSource, strategy: Strategy, actions: Actions) -> Iterator[str]:
@@ -300,7 +294,7 @@ def _notes(source: KeptSource, strategy: Strategy, actions: Actions) -> Iterator
 
 
 def merge_counts(merged: Merged, attempts: int) -> dict[str, int]:
-    """What the caller gets to know."""
+    """What a merge did, in numbers."""
     return {
         "num_inserted_rows": merged.actions.num_inserted_rows,
         "num_updated_rows": merged.actions.num_updated_rows,

@@ -13,16 +13,15 @@ import tablewright as tw
 from tablewright.errors import InvalidRequest, StorageError, TableNotFound, VersionNotFound
 from tablewright.format.envelope import ManifestFile
 from tablewright.format.transaction import Clone
+from tablewright.jobs.branch import create_branch, delete_branch
+from tablewright.operations.branch import plan_branch
 from tablewright.snapshot import (
     Snapshot,
     branch_world,
-    create_branch,
     create_tag,
-    delete_branch,
     list_branches,
     open_reference,
     open_snapshot,
-    plan_branch,
     resolve_reference,
 )
 from tablewright.storage import Store, open_store

@@ -1,13 +1,20 @@
-"""operations/marked.py: the files of one job, and no others, are found by their names."""
+"""engine/spark/marks.py: the files of one job, and no others, are found by their names."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 
+import pyarrow as pa
+import pytest
+
+from tablewright.data.write import write_fragments
+from tablewright.engine.spark.marks import Mark, marked_files
 from tablewright.format.fragment import DeletionFile, DeletionFileType
 from tablewright.format.naming import data_path, deletion_path, new_data_file_name
-from tablewright.operations.marked import Mark
+from tablewright.format.schema import Schema
 from tablewright.storage import open_store
 from tablewright.world import SystemIds, World
 
@@ -63,3 +70,32 @@ def test_discard_removes_them_also_those_that_come_late() -> None:
     left = {entry.path for folder in ("data/", "_deletions/") for entry in world.store.list(folder)}
     assert left == set(kept)
     mark.discard(world)  # again, with nothing to do
+
+
+@pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
+def test_files_of_a_job_that_fails_are_removed(error: type[BaseException] | None) -> None:
+    world = World(store=open_store(f"memory://marked-{error}"), clock=_Late([]))
+
+    def job() -> None:
+        with marked_files(world) as mark:
+            for path in _paths(mark.ids):
+                world.store.put(path, b"x")
+            if error is not None:
+                raise error
+
+    with pytest.raises(error) if error else nullcontext():
+        job()
+    assert len(list(world.store.list(""))) == (2 if error is None else 0)
+
+
+def test_data_files_that_two_workers_write_are_found(tmp_path: Path) -> None:
+    """Partitions that ended before the job failed never report what they wrote."""
+    store = open_store(tmp_path)
+    rows = pa.record_batch({"k": [1, 2]})
+    schema, mark = Schema.from_arrow(rows.schema), Mark()
+    (others,) = write_fragments(World(store), schema, [rows])
+    for each in (mark, pickle.loads(pickle.dumps(mark))):
+        write_fragments(World(store, ids=each.ids), schema, [rows])
+    assert len(list(store.list("data/"))) == 3
+    mark.discard(World(store))
+    assert [entry.path for entry in store.list("data/")] == [data_path(others.files[0].path)]

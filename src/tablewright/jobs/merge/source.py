@@ -1,30 +1,47 @@
-"""The source while its merge runs: read once, fitted to the table, one row per key, and where every engine finds it."""
+"""The source while its merge runs: read once, fitted to the table, one row per key, and where every engine finds it.
+
+Tests: ``tests/unit/api/test_merge_insert_calls.py``, ``tests/spark/test_merge_insert.py``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
-from tablewright.api.change_report import Report
-from tablewright.api.merge_source import Incoming
-from tablewright.engine.base import ExchangeEngine
 from tablewright.engine.choose import Choice
+from tablewright.jobs.report import Report
 from tablewright.operations.merge_insert.keys.key_table import KeyTable
 from tablewright.operations.merge_insert.match.strategy import key_ranges, scan_bytes, too_many_for_a_worker
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.distinct import check_distinct, with_distinct_keys
-from tablewright.operations.merge_insert.source.fit import fitted_batches
+from tablewright.operations.merge_insert.source.fit import FittedSchema, fitted_batches
 from tablewright.operations.merge_insert.source.kept import KeptSource, keep
 from tablewright.operations.merge_insert.source.shared import KeyRange, SharedKeys, SharedSource, share, source_keys
 from tablewright.storage.uncommitted import UncommittedFiles
 from tablewright.world import World
 
-__all__ = ["SourceInUse"]
+__all__ = ["Incoming", "Kept", "SourceInUse"]
+
+Kept = tuple[KeptSource, SharedSource | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """Rows to be merged: their schema, and how they are kept once it is known how they fit the table.
+
+    ``spark`` is the session that they belong to, if they are a Spark DataFrame.
+    """
+
+    schema: pa.Schema
+    keep: Callable[[FittedSchema, World, str], Kept]
+    spark: Any = None
 
 
 class SourceInUse:
-    """A source, kept. It is read and looked at once, unless the table's types change meanwhile.
+    """The rows of a source, read once, unless the table's types change meanwhile.
 
     ``shuffles_on`` is the engine that matches keys which are too many for one of its workers, ``keys`` are those that
     fit into memory together.
@@ -73,9 +90,9 @@ class SourceInUse:
         self._is_settled = False
 
     def settle(self, plan: MergePlan, choose: Callable[[int], Choice]) -> None:
-        """See to it that there is one row per key; if the keys are shuffled, that will tell.
+        """Make sure that there is one row per key; where the keys are shuffled, the shuffle checks it.
 
-        ``choose`` tells the engine for work on so many bytes.
+        ``choose`` returns the engine for work on this many bytes.
         """
         if self._is_settled:
             return
@@ -83,7 +100,7 @@ class SourceInUse:
         self.ranges, self.keys, self.shuffles_on = key_ranges(self.rows.num_rows, size), None, None
         if too_many_for_a_worker(self.rows.num_rows, size):
             choice = choose(size + scan_bytes(plan, plan.fragments.ids.tolist()))
-            self.shuffles_on = choice if isinstance(choice.engine, ExchangeEngine) else None
+            self.shuffles_on = None if choice.engine.in_process else choice
         if self.shuffles_on is None:
             with self._report.stage("Keys"):
                 self._distinct(plan, size)
@@ -100,7 +117,7 @@ class SourceInUse:
     # -------------------------------------------------------------------------------------------------------- engines
     def where(self, choice: Choice, plan: MergePlan) -> KeptSource | SharedSource:
         """The rows as tasks of an engine can read them: workers find them in storage."""
-        return self.rows if choice.engine.name == "local" else self.shared(plan)
+        return self.rows if choice.engine.in_process else self.shared(plan)
 
     def shared(self, plan: MergePlan) -> SharedSource:
         """The rows as workers find them."""

@@ -1,9 +1,11 @@
 """The columns that a merge adds: a version of its own, directly before that of the rows.
 
-Nobody wants the columns of a merge that comes to nothing. So they are committed on the version that the merge was made
-from; if somebody came first, that is a conflict, and the merge looks again with nothing changed. On a busy table that
-may go on for long. Then (``past_others``) the columns go past versions that change neither the schema nor a row with
-one of the merge's keys, and the next attempt finds them there.
+The columns of a merge that fails should not stay. So they are committed on the version that the merge was made from; if
+another writer committed first, that is a conflict, and the merge runs again with nothing changed. On a busy table that
+may happen many times. Then (``past_others``) the columns are committed past versions that change neither the schema nor
+a row with one of the merge's keys, and the next attempt finds them there.
+
+Tests: ``tests/concurrency/test_merge_evolves.py``.
 """
 
 from __future__ import annotations

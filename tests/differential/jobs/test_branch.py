@@ -11,11 +11,10 @@ import pytest
 
 from tablewright.errors import InvalidRequest, VersionNotFound
 from tablewright.format.transaction import Clone
+from tablewright.jobs.branch import create_branch, delete_branch
 from tablewright.snapshot import (
     Snapshot,
-    create_branch,
     create_tag,
-    delete_branch,
     list_branches,
     list_tags,
     open_reference,

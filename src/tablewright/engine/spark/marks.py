@@ -1,16 +1,18 @@
-"""Files of one job that can be found again: their names have some bytes in common.
+"""Files of one Spark job that can be found again: their names have some bytes in common.
 
 The driver knows the files of a task from its result. A Spark job that fails in Spark's own part (a column that divides
 by zero, a worker that keeps dying, a cancelled job) returns no results, also of the tasks that succeeded. So the ids
-that its tasks give to files contain a *mark*, and the driver removes what carries it. What it can't see is left to
-cleanup: a worker that is killed while it writes a file leaves a temporary file under a name of the codec's own.
+that its tasks give to files contain a *mark*, and the driver removes the files whose names contain it. What it can't
+see is left to cleanup: a worker that is killed while it writes a file leaves a temporary file, whose name is the
+codec's choice.
 """
 
 from __future__ import annotations
 
 import secrets
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from tablewright.errors import TablewrightError
@@ -18,7 +20,7 @@ from tablewright.format.naming import DATA_DIR, DELETIONS_DIR
 from tablewright.storage.uncommitted import discard_files
 from tablewright.world import SystemIds, World
 
-__all__ = ["Mark", "MarkedIds"]
+__all__ = ["Mark", "MarkedIds", "marked_files"]
 
 _MARK_AT, _MARK_BYTES = 3, 5  # the first three bytes of an id are binary digits in the name of a data file
 _U64_RANDOM_BITS = 64 - 8 * _MARK_BYTES
@@ -77,3 +79,14 @@ class Mark:
 
     def _is_of(self, number: int) -> bool:
         return number >> _U64_RANDOM_BITS == int.from_bytes(self.token, "big")
+
+
+@contextmanager
+def marked_files(world: World) -> Iterator[Mark]:
+    """The mark of one job: if the block fails or is interrupted, all files of the job are removed."""
+    mark = Mark()
+    try:
+        yield mark
+    except BaseException:
+        mark.discard(world)
+        raise

@@ -18,7 +18,7 @@ def test_columns_that_were_committed_first_are_something_written(monkeypatch: py
         raise error
 
     ds = tw.write_dataset({"id": [1]}, f"memory://merge-job-{adds}")
-    monkeypatch.setattr("tablewright.api.merge_job.commit", full)
+    monkeypatch.setattr(f"tablewright.jobs.{'merge.job' if adds else 'attempt'}.commit", full)
     merge = ds.merge_insert("id", schema_evolution=True).when_not_matched_insert_all()
     with pytest.raises(StorageError, match="No space") as caught:
         merge.execute({"id": [2], "n": [0]} if adds else {"id": [2]})

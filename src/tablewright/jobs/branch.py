@@ -1,6 +1,6 @@
 """Branches: tables in ``tree/{branch}/`` that begin as a version of another and share its files.
 
-Making one copies no data. Its first manifest has the number of the version it came from; every inherited file gets a
+Creating one copies no data. Its first manifest has the number of the version it came from; every inherited file gets a
 ``base_id`` that names the source as a base path, and later commits count on from there. Steps:
 
 1. Write a ``Clone`` transaction and, by put-if-absent, the first manifest into ``tree/{branch}/``. No reader looks
@@ -17,24 +17,8 @@ Format: ``docs/format/table.md#tags-and-branches``.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import replace
-from typing import Any, TypeVar
-
-from tablewright._version import __version__
-from tablewright.checks import whole_number
-from tablewright.errors import (
-    InvalidRequest,
-    StorageError,
-    TableNotFound,
-    TablewrightError,
-    VersionNotFound,
-    WrongType,
-)
+from tablewright.errors import InvalidRequest, StorageError, VersionNotFound
 from tablewright.format.envelope import ManifestFile, encode_manifest_file
-from tablewright.format.fragment import DataFile, DeletionFile, Fragment, FragmentList
-from tablewright.format.index import IndexMetadata
-from tablewright.format.manifest import BasePath, Manifest, WriterVersion
 from tablewright.format.naming import (
     branch_path,
     branch_root,
@@ -44,85 +28,25 @@ from tablewright.format.naming import (
     transaction_file_path,
 )
 from tablewright.format.transaction import Clone, Transaction, encode_transaction
+from tablewright.operations.branch import plan_branch
 from tablewright.snapshot.files import read_manifest, read_transaction, write_hint, write_transaction
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version
 from tablewright.snapshot.ref_files import Branch, encode_branch
-from tablewright.snapshot.refs import branch_world, list_branches, list_tags, main_world, read_branch, read_tag
-from tablewright.snapshot.snapshot import Snapshot, missing_version, open_snapshot
+from tablewright.snapshot.refs import branch_world, list_branches, list_tags, main_world, read_branch
+from tablewright.snapshot.snapshot import Snapshot, missing_version
 from tablewright.snapshot.standing import Standing, replaced, standing
 from tablewright.storage.base import Store
 from tablewright.storage.subtree import delete_tree
+from tablewright.storage.uncommitted import discard_files
+from tablewright.transaction.committer import Published, publish
+from tablewright.transaction.settle import put_once
 from tablewright.world import World
 
-__all__ = [
-    "Reference",
-    "create_branch",
-    "delete_branch",
-    "open_reference",
-    "plan_branch",
-    "resolve_reference",
-]
+__all__ = ["create_branch", "delete_branch"]
 
-Reference = int | str | tuple[str | None, int | None]
-"""A version number on the branch at hand, a tag, or (branch, version), where ``None`` means main, and the latest."""
-
-_MAIN = "main"
 _ROUNDS_MAX = 5
-F = TypeVar("F", DataFile, DeletionFile, IndexMetadata)
 
 
-# ------------------------------------------------------------------------------------------------------ references
-def resolve_reference(snapshot: Snapshot, reference: Reference | None) -> tuple[str | None, int]:
-    """Branch and version that ``reference`` means, relative to ``snapshot``; ``None`` is that version."""
-    match reference:
-        case None:
-            return snapshot.branch, snapshot.version
-        case str():
-            tag = read_tag(main_world(snapshot.world, snapshot.branch).store, reference)
-            return tag.branch, tag.version
-        case (None | str() as branch, version):
-            branch = None if branch == _MAIN else branch
-            return branch, _latest_of(snapshot, branch) if version is None else _number(version, reference)
-    return snapshot.branch, _number(reference, reference)
-
-
-def _number(version: Any, reference: Any) -> int:
-    try:
-        return whole_number(version, "version", minimum=None)
-    except WrongType:
-        raise WrongType(
-            f"Version must be an int, a str or a (branch, version) tuple, not {reference!r}. "
-            "In a tuple None means main, and the latest version."
-        ) from None
-
-
-def open_reference(snapshot: Snapshot, reference: Reference) -> Snapshot:
-    """The version that ``reference`` means, relative to ``snapshot``."""
-    branch, version = resolve_reference(snapshot, reference)
-    if branch == snapshot.branch:
-        return snapshot if version == snapshot.version else open_snapshot(snapshot.world, version)
-    main = main_world(snapshot.world, snapshot.branch)
-    try:
-        return open_snapshot(branch_world(main, branch), version)
-    except TableNotFound:
-        raise _no_branch(main, branch) from None
-
-
-def _latest_of(snapshot: Snapshot, branch: str | None) -> int:
-    main = main_world(snapshot.world, snapshot.branch)
-    entry = latest_version(branch_world(main, branch).store)
-    if entry is None:
-        raise _no_branch(main, branch)
-    return entry.version
-
-
-def _no_branch(main: World, branch: str | None) -> VersionNotFound:
-    return VersionNotFound(
-        main.store.location.uri, f"Branch {branch}", f"Ref not found error: branch {branch} does not exist."
-    )
-
-
-# -------------------------------------------------------------------------------------------------------- creating
 def create_branch(source: Snapshot, name: str) -> Snapshot:
     """Make the branch ``name`` from the version ``source``. Returns the branch's first version."""
     check_branch_name(name)
@@ -146,7 +70,7 @@ def create_branch(source: Snapshot, name: str) -> Snapshot:
     )
     first = _write_first_version(branch_world(main, name), source, name)
     path, data = branch_path(name), encode_branch(branch)
-    if not main.store.put_if_absent(path, data) and main.store.get(path) != data:
+    if not put_once(main, path, data, lambda found: found == data, version=source.version, name=name):
         raise _exists(name)
     return first
 
@@ -185,13 +109,12 @@ def _write_first_version(world: World, source: Snapshot, name: str) -> Snapshot:
     )
     file = ManifestFile(manifest=manifest, transaction_bytes=transaction_bytes, path=path)
     try:
-        created = world.store.put_if_absent(path, data)
+        published = publish(world, path, data, transaction, manifest.version)
     except StorageError as error:
         if error.nothing_written:  # no manifest refers to the transaction
-            with suppress(TablewrightError):
-                world.store.delete(transaction_file_path(file_name))
+            discard_files(world.store, [transaction_file_path(file_name)])
         raise
-    if not created:
+    if published is Published.THEIRS:
         file = _adopted(world.store, entry, clone)
     write_hint(world.store, manifest.version)
     return Snapshot(world=world, entry=entry, file=file)
@@ -205,35 +128,6 @@ def _adopted(store: Store, entry: VersionEntry, clone: Clone) -> ManifestFile:
     if transaction is None or transaction.operation != clone or latest is None or latest.version != entry.version:
         raise _exists(clone.branch_name or "")
     return file
-
-
-def plan_branch(source: Manifest, clone: Clone, *, transaction_file: str, timestamp_ns: int) -> Manifest:
-    """The first manifest of a branch: ``source`` with every file of its own reached through a base path."""
-    base_id = max((base.id for base in source.base_paths), default=-1) + 1
-    base = BasePath(id=base_id, path=clone.ref_path, name=clone.ref_name, is_dataset_root=True)
-    return replace(
-        source,
-        fragments=FragmentList.of(_inherited_fragment(fragment, base_id) for fragment in source.fragments),
-        indices=tuple(_inherited(index, base_id) for index in source.indices),
-        base_paths=(*source.base_paths, base),
-        branch=clone.branch_name,
-        timestamp_ns=timestamp_ns,
-        transaction_file=transaction_file,
-        writer=WriterVersion(library="tablewright", version=__version__),
-    )
-
-
-def _inherited_fragment(fragment: Fragment, base_id: int) -> Fragment:
-    deletion = fragment.deletion
-    return replace(
-        fragment,
-        files=tuple(_inherited(file, base_id) for file in fragment.files),
-        deletion=None if deletion is None else _inherited(deletion, base_id),
-    )
-
-
-def _inherited(file: F, base_id: int) -> F:
-    return replace(file, base_id=base_id) if file.base_id is None else file
 
 
 def _exists(name: str) -> InvalidRequest:

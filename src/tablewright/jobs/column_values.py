@@ -1,16 +1,19 @@
-"""Where the column files of a job come from: tasks on an engine, tasks with a checkpoint, or a stream of values."""
+"""Where the column files of a job come from: tasks on an engine, tasks with a checkpoint, or a stream of values.
+
+Tests: ``tests/unit/api/test_columns.py``, ``tests/differential/test_columns.py``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from tablewright.api.execute import choose_for, run_tasks
-from tablewright.engine.choose import Choice
+from tablewright.engine.choose import Choice, why_not
 from tablewright.engine.local import LocalEngine
 from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import DataFile, Fragment
+from tablewright.jobs.table import Table
 from tablewright.operations.columns.checkpoint import Checkpoint, CheckpointedWork
 from tablewright.operations.columns.keep import Kept
 from tablewright.operations.columns.plan import ColumnsPlan, ColumnsResult, ColumnsTask, ColumnsWork
@@ -18,90 +21,68 @@ from tablewright.operations.columns.stream import RowStream, why_moved
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.world import World
 
-if TYPE_CHECKING:
-    from tablewright.api.dataset import LanceDataset
-
-__all__ = ["FromCheckpoint", "FromStream", "FromTasks", "Record", "Source"]
-
-Work = Callable[[ColumnsTask, World], ColumnsResult]
+__all__ = ["CheckpointedValues", "ColumnValues", "ComputedValues", "Record", "StreamedValues"]
 
 Record = Callable[[Fragment, ColumnsResult], None]
-"""Called with every column file as soon as it is there."""
+"""Called with every column file as soon as it is written."""
 
 
-class Source(Protocol):
-    """Gives column files for the fragments of a plan."""
+class ColumnValues(Protocol):
+    """Writes column files for the fragments of a plan."""
 
     def begin(self) -> None:
-        """A job starts. :class:`InvalidRequest` if there can't be another one."""
+        """A job starts. :class:`InvalidRequest` if the values can't be given again."""
 
-    def choose(self, dataset: LanceDataset, plan: ColumnsPlan) -> Choice:
+    def choose(self, table: Table, plan: ColumnsPlan) -> Choice:
         """Where the work is done, and why."""
 
-    def write(self, dataset: LanceDataset, plan: ColumnsPlan, done: Collection[int], record: Record) -> None:
-        """Write the files of fragments that are not done."""
+    def write(self, table: Table, plan: ColumnsPlan, done: Collection[int], record: Record) -> None:
+        """Write the files of the fragments whose ids are not in ``done``."""
 
     def loses(self, plan: ColumnsPlan, base: Snapshot, newest: Snapshot, kept: Mapping[int, Kept]) -> str | None:
-        """Why going on from the newest version would lose values; ``None`` if it would not."""
+        """Why continuing on the newest version would lose values; ``None`` if it would not."""
 
     def leave(self, files: Sequence[DataFile], *, committed: bool) -> Sequence[DataFile]:
         """The job is over; returns those of its files that can be removed if no version uses them."""
 
 
-class FromTasks:
+class ComputedValues:
     """Files that tasks compute.
 
-    ``in_turn``: functions of the user's own are called here by one thread, in the order of the fragments, because
-    nobody knows what they share; on Spark every worker has its own copy, if they can travel.
+    ``in_turn``: functions of the user are called by one thread of this process, in the order of the fragments, since
+    they may share state; on Spark every worker has its own copy, if they can be pickled.
     """
 
     def __init__(self, describe: str, *, in_turn: bool = False, stays_here: str | None = None) -> None:
         self._describe, self._in_turn, self._stays_here = describe, in_turn, stays_here
 
     def begin(self) -> None:
-        """As often as you like."""
+        """Tasks can run any number of times."""
 
-    def choose(self, dataset: LanceDataset, plan: ColumnsPlan) -> Choice:
+    def choose(self, table: Table, plan: ColumnsPlan) -> Choice:
         """By the bytes that are read and written."""
-        engine, why = choose_for(
-            dataset._world, plan.estimated_bytes, dataset._engine, dataset._spark, stays_here=self._stays_here
-        )
-        if engine.name != "local" and self._in_turn and dataset._engine is None:
-            reason = _why_it_cannot_travel(plan.work)
+        engine, why = table.choose(plan.estimated_bytes, stays_here=self._stays_here)
+        if not engine.in_process and self._in_turn and table.engine is None:
+            reason = why_not(plan.work)
             engine, why = (engine, why) if reason is None else (LocalEngine(), reason)
-        if self._in_turn and engine.name == "local":
+        if self._in_turn and engine.in_process:
             engine = LocalEngine(threads=1)
         return Choice(engine, why)
 
-    def write(self, dataset: LanceDataset, plan: ColumnsPlan, done: Collection[int], record: Record) -> None:
-        """All that are missing, side by side."""
+    def write(self, table: Table, plan: ColumnsPlan, done: Collection[int], record: Record) -> None:
+        """All files that are missing, in parallel."""
         tasks = plan.tasks(done)
         if not tasks or plan.work is None:
             return
         missing = plan.of_fragments(task.fragment for task in tasks) if done else plan
-        work, engine = self._work(plan, plan.work), self.choose(dataset, missing).engine
         by_id = {task.fragment.id: task.fragment for task in tasks}
-
-        def here(task: ColumnsTask, world: World) -> ColumnsResult:
-            made = work(task, world)
-            record(task.fragment, made)
-            return made
-
-        def keep(made: Iterable[ColumnsResult]) -> None:
-            for result in made:
-                record(by_id[result.fragment_id], result)
-
-        local = engine.name == "local"
-        made = run_tasks(
-            engine,
-            here if local else work,
+        self.choose(table, missing).engine.map(
+            self._work(plan, plan.work),
             tasks,
-            dataset._world,
+            table.world,
             describe=self._describe,
-            discard=None if local else keep,
+            keep=lambda made: record(by_id[made.fragment_id], made),
         )
-        if not local:
-            keep(made)
 
     def loses(self, plan: ColumnsPlan, base: Snapshot, newest: Snapshot, kept: Mapping[int, Kept]) -> str | None:
         """Nothing: what is missing can be computed."""
@@ -111,11 +92,11 @@ class FromTasks:
         """All of them."""
         return files
 
-    def _work(self, plan: ColumnsPlan, work: ColumnsWork) -> Work:
+    def _work(self, plan: ColumnsPlan, work: ColumnsWork) -> Callable[[ColumnsTask, World], ColumnsResult]:
         return work
 
 
-class FromCheckpoint(FromTasks):
+class CheckpointedValues(ComputedValues):
     """Files that tasks compute here, one after the other, and that a checkpoint remembers until they are committed."""
 
     def __init__(self, describe: str, path: str | Path) -> None:
@@ -125,7 +106,7 @@ class FromCheckpoint(FromTasks):
         self._reused: set[str] = set()
 
     def leave(self, files: Sequence[DataFile], *, committed: bool) -> Sequence[DataFile]:
-        """None if it failed: the next run needs them. Files of an earlier run may be in use, nobody knows."""
+        """None if the job failed: the next run needs them. Files of an earlier run may be part of a version."""
         checkpoint, self._checkpoint = self._checkpoint, None
         if checkpoint is not None and committed:
             checkpoint.remove()
@@ -133,12 +114,12 @@ class FromCheckpoint(FromTasks):
             checkpoint.close()
         return [file for file in files if file.path not in self._reused] if committed else []
 
-    def _work(self, plan: ColumnsPlan, work: ColumnsWork) -> Work:
+    def _work(self, plan: ColumnsPlan, work: ColumnsWork) -> Callable[[ColumnsTask, World], ColumnsResult]:
         self._checkpoint = self._checkpoint or Checkpoint(self._path, plan)
         return CheckpointedWork(work, self._checkpoint, plan.inputs, self._reused)
 
 
-class FromStream(FromTasks):
+class StreamedValues(ComputedValues):
     """Files with the values of a stream, which this process reads once."""
 
     def __init__(self, stream: RowStream) -> None:
@@ -152,11 +133,11 @@ class FromStream(FromTasks):
             raise InvalidRequest("The stream of values has been read: prepare the columns again with another one.")
         self._has_begun = True
 
-    def write(self, dataset: LanceDataset, plan: ColumnsPlan, done: Collection[int], record: Record) -> None:
-        """The files of all fragments, the first time; those that come later read as null."""
+    def write(self, table: Table, plan: ColumnsPlan, done: Collection[int], record: Record) -> None:
+        """The files of all fragments, the first time; in fragments that come later the columns are null."""
         stream, self._stream = self._stream, None
         if stream is not None:
-            super().write(dataset, plan, done, record)
+            super().write(table, plan, done, record)
             stream.end()
 
     def loses(self, plan: ColumnsPlan, base: Snapshot, newest: Snapshot, kept: Mapping[int, Kept]) -> str | None:
@@ -170,13 +151,3 @@ class FromStream(FromTasks):
         if rewritten:
             return f"columns of fragments {rewritten} were rewritten, and the stream can't be read again"
         return why_moved(base, newest, kept)
-
-
-def _why_it_cannot_travel(work: ColumnsWork | None) -> str | None:
-    from tablewright.engine.spark.tasks import dump
-
-    try:
-        dump(work, "function")
-    except InvalidRequest as error:
-        return str(error)
-    return None

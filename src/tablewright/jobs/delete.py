@@ -1,0 +1,65 @@
+"""Delete as a job: find the rows, write deletion files, commit.
+
+Tests: ``tests/unit/jobs/test_delete.py``, ``tests/unit/api/test_changes.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tablewright.expressions.filters import Filter
+from tablewright.jobs.attempt import Job, Made
+from tablewright.jobs.work import Work
+from tablewright.operations.delete import DeletePlan, finish_delete, plan_delete, run_delete_task
+from tablewright.operations.rewrite.hide import HiddenRows
+from tablewright.reading.match import live_rows
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.transaction.commit import Committed
+from tablewright.transaction.isolation import unchanged_if
+from tablewright.transaction.retry import RetryOptions
+
+__all__ = ["DeleteJob"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteJob(Job[DeletePlan, Made, dict[str, int]]):
+    """Delete the rows that a predicate is true for."""
+
+    predicate: Filter
+    retries: RetryOptions = field(default_factory=RetryOptions)
+    isolation: str = "snapshot"
+    stays_here: str | None = None
+
+    def plan(self, snapshot: Snapshot, now_ns: int) -> DeletePlan:
+        """Decide how the rows are found."""
+        return plan_delete(snapshot, self.predicate, now_ns)
+
+    def run(self, plan: DeletePlan, snapshot: Snapshot, work: Work) -> Made:
+        """Find and hide the rows; where all rows go, their fragments go, and no task runs."""
+        results: list[HiddenRows] = []
+        if plan.deletes_all:
+            everything = live_rows(snapshot, plan.fragments)
+        else:
+            everything = {}
+            results = work.run("Deleting", run_delete_task, plan.tasks, work.choose(plan.estimated_bytes))
+        transaction, affected = finish_delete(plan, results, everything, work.world.ids.uuid())
+        work.report.fragments += len(affected.offsets)
+        return Made(
+            base=snapshot,
+            transaction=transaction,
+            files=work.files,
+            affected=affected,
+            recheck=unchanged_if(self.isolation, snapshot, "Delete"),
+        )
+
+    def result(self, made: Made, committed: Committed | None) -> dict[str, int]:
+        """How many rows were deleted; those that others deleted first are not among them."""
+        return {"num_deleted_rows": made.affected_rows(committed)}
+
+    def explain(self, plan: DeletePlan, work: Work, *, verbose: bool) -> str:
+        """The plan, and where it runs."""
+        if plan.deletes_all:
+            return f"{plan}\n  engine=none: the metadata is enough"
+        engine, why = work.choose(plan.estimated_bytes)
+        size = f", estimated_bytes={plan.estimated_bytes}, tasks={len(plan.tasks)}" if verbose else ""
+        return f"{plan}\n  engine={engine.name}: {why}{size}"

@@ -1,0 +1,89 @@
+"""Update as a job: find the rows, choose rows or columns for each fragment, write, commit.
+
+Tests: ``tests/unit/jobs/test_update.py``, ``tests/unit/api/test_changes.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablewright.expressions.filters import Filter
+from tablewright.jobs.attempt import Job, Made
+from tablewright.jobs.work import Work
+from tablewright.operations.rewrite.costs import Decision
+from tablewright.operations.update import (
+    Found,
+    UpdateOptions,
+    UpdatePlan,
+    decide_update,
+    finish_update,
+    found_rows,
+    plan_update,
+    run_update_task,
+    update_tasks,
+)
+from tablewright.reading.match import Matched, run_match_task
+from tablewright.snapshot.snapshot import Snapshot
+from tablewright.transaction.commit import Committed
+from tablewright.transaction.isolation import unchanged_if
+from tablewright.transaction.retry import RetryOptions
+
+__all__ = ["UpdateJob"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateJob(Job[UpdatePlan, Made, dict[str, int]]):
+    """Give columns new values in the rows that match."""
+
+    updates: Mapping[str, str]
+    where: Filter | None = None
+    options: UpdateOptions = field(default_factory=UpdateOptions)
+    retries: RetryOptions = field(default_factory=RetryOptions)
+    isolation: str = "snapshot"
+    stays_here: str | None = None
+
+    def plan(self, snapshot: Snapshot, now_ns: int) -> UpdatePlan:
+        """Decide what is assigned and how the rows are found."""
+        return plan_update(snapshot, self.updates, self.where, self.options, now_ns)
+
+    def run(self, plan: UpdatePlan, snapshot: Snapshot, work: Work) -> Made:
+        """Find the rows, decide each fragment, and write it."""
+        found, decision = self._decide(plan, work)
+        tasks = update_tasks(plan, found, decision)
+        results = work.run("Updating", run_update_task, tasks, work.choose(_write_bytes(decision)))
+        work.report.fragments += len(decision.choices)
+        work.report.notes = [str(decision)]
+        transaction, affected = finish_update(plan, results, work.world.ids.uuid())
+        return Made(
+            base=snapshot,
+            transaction=transaction,
+            files=work.files,
+            affected=affected,
+            recheck=unchanged_if(self.isolation, snapshot, "Update"),
+        )
+
+    def result(self, made: Made, committed: Committed | None) -> dict[str, int]:
+        """How many rows were updated."""
+        return {"num_rows_updated": made.affected_rows(committed)}
+
+    def explain(self, plan: UpdatePlan, work: Work, *, verbose: bool) -> str:
+        """The plan, what would be written of each fragment, and where it runs. The rows are looked for."""
+        _, decision = self._decide(plan, work)
+        engine, why = work.choose(plan.estimated_bytes)
+        match = "none: all live rows match" if plan.updates_all else f"{engine.name}: {why}"
+        size = f", estimated_bytes={plan.estimated_bytes}, tasks={len(plan.match.tasks)}" if verbose else ""
+        engine, why = work.choose(_write_bytes(decision))
+        return f"{plan}\n  match: engine={match}{size}\n{decision}\n  write: engine={engine.name}: {why}"
+
+    def _decide(self, plan: UpdatePlan, work: Work) -> tuple[Found, Decision]:
+        matched: list[Matched] = []
+        if not plan.updates_all:
+            matched = work.run("Matching", run_match_task, plan.match.tasks, work.choose(plan.estimated_bytes))
+        found = found_rows(plan, matched)
+        return found, decide_update(plan, found)
+
+
+def _write_bytes(decision: Decision) -> int:
+    """About what the write stage reads and writes."""
+    return 2 * decision.bytes_written
