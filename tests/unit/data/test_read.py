@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 import tablewright as tw
 from tablewright.data.read import FragmentReader, read_fragment
 from tablewright.data.shape import ReadShape
-from tablewright.data.sizes import RowSizes
 from tablewright.errors import CorruptTable
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
@@ -140,37 +138,3 @@ def test_readers_keep_their_files_open(tmp_path: Path) -> None:
     (tmp_path / "t" / "moved").rename(tmp_path / "t" / "data")
     assert sum(len(rows) for rows in reader.read(0, 10, 4)) == 10
     assert [len(rows) for rows in reader.read(3, 10, 4)] == [4, 3]
-
-
-def test_sizes_follow_the_width_of_rows(tmp_path: Path) -> None:
-    table = pa.table(
-        {
-            "id": range(2000),
-            "vector": pa.FixedSizeListArray.from_arrays(pa.array(np.random.rand(2000 * 256).astype("f4")), 256),
-            "text": ["x" * 100 + str(i) for i in range(2000)],
-        }
-    )
-    tw.write_dataset(table, tmp_path / "t")
-    snapshot = _snapshot(tmp_path / "t")
-    fragment, schema = snapshot.fragments[0], snapshot.schema
-
-    def rows(*names: str) -> int:
-        return RowSizes(schema, schema.project_ids([schema.resolve(n).id for n in names])).rows_per_batch(fragment)
-
-    assert rows("id") == 1 << 18
-    assert rows("vector") == 4096
-    assert rows("id", "text") <= 1 << 15
-    assert RowSizes(schema, schema).rows_per_piece(fragment) == 2 * rows("id", "vector", "text")
-    numbers = schema.project_ids([0])
-    assert RowSizes(schema, numbers).rows_per_piece(fragment) == 1 << 20
-    assert RowSizes(schema, numbers, 1 << 18).rows_per_piece(fragment) == 1 << 18
-
-
-@pytest.mark.parametrize(("megabytes", "rows"), [(0.1, 64), (1, 21), (4, 5), (40, 4), (400, 4)])
-def test_few_very_wide_rows_are_read_at_a_time(megabytes: float, rows: int, tmp_path: Path) -> None:
-    """64 rows of 40 MB would be more than an array of text or binary can hold."""
-    tw.write_dataset(pa.table({"b": pa.array([b"x"] * 10)}), tmp_path)
-    snapshot = _snapshot(tmp_path)
-    fragment, sizes = snapshot.fragments[0], RowSizes(snapshot.schema, snapshot.schema)
-    file = replace(fragment.files[0], file_size_bytes=int(10 * megabytes * 2**20))
-    assert sizes.rows_per_batch(replace(fragment, files=(file,))) == rows

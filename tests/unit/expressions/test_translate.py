@@ -6,8 +6,6 @@ import pyarrow as pa
 import pytest
 
 from tablewright.errors import InvalidRequest
-from tablewright.expressions.booleans import match_as_condition
-from tablewright.expressions.lexer import tokenize
 from tablewright.expressions.scope import Scope
 from tablewright.expressions.translate import translate
 
@@ -54,20 +52,3 @@ def test_unknown_names_are_suggested() -> None:
         translate("st.depp = 1", SCOPE, 0)
     with pytest.raises(InvalidRequest, match="not a struct"):
         translate("a.b = 1", SCOPE, 0)
-
-
-CONDITIONS = {
-    "regexp_match(a, 'x')": 1,
-    "not ((regexp_match(a, 'x')) or regexp_match(a, 'y'))": 2,
-    "regexp_match(a, 'x')[1] = 'x'": 0,
-    "f(regexp_match(a, 'x'))": 0,
-    "regexp_match(a, 'x') is null": 0,
-    "(regexp_match(a, 'x')) is null": 0,
-    "b and (regexp_match(a, '(') or c)": 1,
-}
-
-
-@pytest.mark.parametrize("sql", CONDITIONS)
-def test_where_regexp_match_is_a_condition(sql: str) -> None:
-    tokens = list(tokenize(sql))
-    assert len(match_as_condition(tokens)) - len(tokens) == 3 * CONDITIONS[sql]
