@@ -10,18 +10,20 @@ import io
 import itertools
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tablewright.paimon import PaimonTable
 from tablewright.paimon.format.avro import encode_records
 from tablewright.paimon.format.binary_row import encode_partition
 from tablewright.paimon.format.index_manifest import DELETION_VECTORS, encode_index_manifest
 from tablewright.paimon.format.manifest import LIST_SCHEMA
-from tablewright.paimon.metadata import TableState, read_state
+from tablewright.paimon.metadata import TableState, latest_snapshot_id, read_state
 from tablewright.paimon.opening import open_in
 from tablewright.storage import Store, open_store
 from tablewright.testing import seeded_world
@@ -306,3 +308,41 @@ def _commit(
         return False
     store.put("snapshot/LATEST", str(id).encode())
     return True
+
+
+def table_of(store: Store, snapshot: int | None = None, seed: int = 0) -> PaimonTable:
+    return open_in(seeded_world(store, seed), snapshot)
+
+
+def made(**how: Any) -> Store:
+    """A table of two files of ten rows; row 3 is deleted."""
+    store = new_store()
+    create(store, numbers(0, 1).schema, **how)
+    append(store, numbers(0, 10))
+    append(store, numbers(10, 20))
+    if not how.get("primary_keys"):
+        table_of(store, seed=1).delete("id = 3")
+    return store
+
+
+def rewritten(store: Store, path: str, change: Callable[[dict[str, Any]], Any], field: Any = None) -> None:
+    """Change every record of an Avro file in place, and perhaps add a field to its schema."""
+    reader = fastavro.reader(io.BytesIO(store.get(path)))
+    records, schema = list(reader), dict(reader.writer_schema)
+    for record in records:
+        change(record)
+    schema = {key: value for key, value in schema.items() if not key.startswith("__")}
+    if field is not None:
+        schema["fields"] = [*schema["fields"], field]
+    sink = io.BytesIO()
+    fastavro.writer(sink, fastavro.parse_schema(schema), records, codec="deflate")
+    store.put(path, sink.getvalue())
+
+
+def sized(store: Store) -> None:
+    """Forget the noted sizes of manifest lists, which `rewritten` makes wrong."""
+    path = f"snapshot/snapshot-{latest_snapshot_id(store)}"
+    document = json.loads(store.get(path))
+    store.put(
+        path, json.dumps({key: value for key, value in document.items() if not key.endswith("ListSize")}).encode()
+    )

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from tablewright.errors import InvalidRequest
 from tablewright.paimon.format.layout import bucket_directory, numbered, partition_directory
 from tablewright.paimon.format.types import DataType, Field
-from tablewright.paimon.sizes import parse_size
 
 
 @pytest.mark.parametrize(
@@ -38,17 +36,3 @@ def test_names() -> None:
     assert bucket_directory("a=1/", 3) == "a=1/bucket-3" and bucket_directory("", -2) == "bucket-postpone"
     names = ["snapshot/snapshot-7", "schema/schema-0", "snapshot/LATEST", "snapshot/snapshot-7.tmp", "x/snapshot-x"]
     assert [numbered(name) for name in names] == [7, 0, None, None, None]
-
-
-def test_sizes() -> None:
-    assert [parse_size(text, 1) for text in ("2 mb", "128MB", "1024", "3k", "1 gb", None)] == [
-        2 << 20,
-        128 << 20,
-        1024,
-        3 << 10,
-        1 << 30,
-        1,
-    ]
-    for wrong in ("mb", "1.5 mb", "2 parsecs", ""):
-        with pytest.raises(InvalidRequest, match="a size looks like"):
-            parse_size(wrong, 1)
