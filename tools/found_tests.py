@@ -1,7 +1,8 @@
 """Tests are found by path: that of ``src/tablewright/a/b.py`` is ``tests/unit/a/test_b.py``.
 
-A module that is proven elsewhere says so in its docstring, in a line ``Tests: tests/unit/a/test_c.py, tests/spark``;
-after a comma it may go on in the next line. Modules that only import names for others need no test.
+What needs a JVM is in one folder: the test of ``engine/spark/b.py`` may be ``tests/spark/test_b.py``. A module that is
+proven elsewhere says so in its docstring, in a line ``Tests: tests/unit/a/test_c.py, tests/spark.``; after a comma it
+may go on in the next line, and paths may be quoted. Modules that only import names for others need no test.
 
 And unit and property tests ask no referee: they don't import pylance or LanceDB, nor test modules that do.
 
@@ -26,15 +27,17 @@ GENERATED = "_pb2"
 _LINE = re.compile(r"^Tests: (.+(?:,\n.+)*)$", re.MULTILINE)
 
 
-def mirrored(module: Path) -> Path:
+def mirrored(module: Path) -> list[Path]:
     """Where the test of a module below ``src/tablewright`` is looked for."""
     inside = module.relative_to(PACKAGE)
-    return Path("tests/unit") / inside.parent / f"test_{inside.stem.lstrip('_')}.py"
+    name = f"test_{inside.stem.lstrip('_')}.py"
+    with_jvm = [Path("tests/spark") / name] if "spark" in inside.parts[:-1] else []
+    return [Path("tests/unit") / inside.parent / name, *with_jvm]
 
 
 def named_tests(docstring: str) -> list[str]:
     """The paths in the ``Tests:`` line of a docstring."""
-    return [path.strip().strip("`") for line in _LINE.findall(docstring) for path in line.split(",") if path.strip()]
+    return [path.strip("`. \n") for line in _LINE.findall(docstring) for path in line.split(",")]
 
 
 def unproven(root: Path) -> Iterator[str]:
@@ -46,8 +49,10 @@ def unproven(root: Path) -> Iterator[str]:
         for test in named:
             if not (root / test).exists():
                 yield f"{module}: names {test}, which does not exist"
-        if not named and _needs_test(path, tree) and not (root / mirrored(module)).exists():
-            yield f"{module}: there is no {mirrored(module)}, and its docstring has no line `Tests: …`"
+        places = mirrored(module)
+        if not named and _needs_test(path, tree) and not any((root / place).exists() for place in places):
+            looked = " or ".join(map(str, places))
+            yield f"{module}: there is no {looked}, and its docstring has no line `Tests: …`"
 
 
 def _needs_test(path: Path, tree: ast.Module) -> bool:

@@ -33,7 +33,8 @@ def test_a_module_without_a_test_is_named(tmp_path: Path) -> None:
         "Tests: tests/unit/c.py",
         "Tests: tests/unit/c.py, tests/unit/d.py",
         "Tests: tests/unit/c.py,\ntests/unit/d.py",
-        "Tests: ``tests/unit/c.py``",
+        "Tests: ``tests/unit/c.py``, ``tests/unit/d.py``.",
+        "Tests: ``tests/unit/c.py``,\n``tests/unit/d.py``.",
         "Tests: tests/unit",
     ],
 )
@@ -41,6 +42,14 @@ def test_a_docstring_says_where_it_is_proven(tmp_path: Path, line: str) -> None:
     put(tmp_path, "src/tablewright/a.py", f'"""An idea.\n\n{line}\n\nMore.\n"""\n\nx = 1\n')
     put(tmp_path, "tests/unit/c.py", "")
     put(tmp_path, "tests/unit/d.py", "")
+    assert list(found_tests.unproven(tmp_path)) == []
+
+
+def test_what_needs_a_jvm_is_in_one_folder(tmp_path: Path) -> None:
+    put(tmp_path, "src/tablewright/engine/spark/b.py", CODE)
+    (line,) = found_tests.unproven(tmp_path)
+    assert "no tests/unit/engine/spark/test_b.py or tests/spark/test_b.py" in line
+    put(tmp_path, "tests/spark/test_b.py", "")
     assert list(found_tests.unproven(tmp_path)) == []
 
 
