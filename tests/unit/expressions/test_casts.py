@@ -38,6 +38,7 @@ def test_types_become_others_of_their_family_only(own: int) -> None:
         (pa.large_list(pa.int8()), pa.list_(pa.string()), False),
         (pa.binary(4), pa.binary(), False),
         (pa.struct({"a": pa.int8()}), pa.struct({"a": pa.int8()}), False),
+        (pa.struct({"a": pa.int8()}), pa.struct({"a": pa.int16()}), False),
     ],
     ids=str,
 )
@@ -59,6 +60,7 @@ def test_values() -> None:
         (pa.uint8(), "UInt8"),
         (pa.float16(), "Float16"),
         (pa.string(), "Utf8"),
+        (pa.large_string(), "LargeUtf8"),
         (pa.date32(), "Date32"),
         (pa.bool_(), "Boolean"),
     ],
