@@ -17,25 +17,26 @@ from pyiceberg.table.puffin import PuffinFile
 from tests.golden.vectors import golden_bytes
 
 from tablewright.errors import CorruptTable
-from tablewright.format.deletion_vector import DeletionVector, decode_deletion_vector, encode_deletion_vector
 from tablewright.format.deletion_vectors.delta import DeltaVector, decode_delta, encode_delta_file, encode_delta_inline
+from tablewright.format.deletion_vectors.lance import decode_deletion_vector, encode_deletion_vector
 from tablewright.format.deletion_vectors.paimon import decode_vectors, encode_vector_file
 from tablewright.format.deletion_vectors.puffin import decode_puffin, encode_puffin
 from tablewright.format.fragment import DeletionFileType
+from tablewright.format.row_set import RowSet
 
 ROWS = 70_000
 UUIDS = UUID("c1e8b2d0-3f65-4f4e-9d3b-0a1b2c3d4e5f"), UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")
 
 
-def vectors() -> dict[str, DeletionVector]:
+def vectors() -> dict[str, RowSet]:
     """Arrays, bits, runs and a mixture, each of them read from a file of Lance or Paimon."""
     rng = np.random.default_rng(6)
     made = {
-        "few": DeletionVector.of([0, 2, 5, 9]),
-        "runs": DeletionVector.of(np.concatenate([np.arange(100, 3000), np.arange(60_000, 68_000)])),
-        "bits": DeletionVector.of(rng.choice(ROWS, 30_000, replace=False)),
-        "mixed": DeletionVector.of(np.concatenate([np.arange(50_000), [65_535, 65_536, ROWS - 1]])),
-        "nothing": DeletionVector(),
+        "few": RowSet.of([0, 2, 5, 9]),
+        "runs": RowSet.of(np.concatenate([np.arange(100, 3000), np.arange(60_000, 68_000)])),
+        "bits": RowSet.of(rng.choice(ROWS, 30_000, replace=False)),
+        "mixed": RowSet.of(np.concatenate([np.arange(50_000), [65_535, 65_536, ROWS - 1]])),
+        "nothing": RowSet(),
     }
     for file_type in DeletionFileType:
         stored = {name: encode_deletion_vector(vector, file_type) for name, vector in made.items()}
@@ -101,7 +102,7 @@ def test_deltalake_reads_files_and_inline_vectors(tmp_path: Path) -> None:
     expected = [
         offset + number * ROWS
         for number, name in enumerate(descriptors)
-        for offset in ours[name.split("-")[-1]].live_offsets(ROWS).tolist()
+        for offset in ours[name.split("-")[-1]].absent(ROWS).tolist()
     ]
     assert rows(delta_table(tmp_path, descriptors)) == expected
 
@@ -112,7 +113,7 @@ def test_deltalake_reads_a_file_of_paimon_and_sees_damage_as_we_do(tmp_path: Pat
     (tmp_path / "index-1").write_bytes(data)
     table = delta_table(tmp_path, {"a": descriptor})
     assert decode_delta(descriptor, data, "index-1") == vectors()["few"]
-    assert rows(table) == vectors()["few"].live_offsets(ROWS).tolist()
+    assert rows(table) == vectors()["few"].absent(ROWS).tolist()
 
     for bit in (0, 8 * 3, 8 * 6 + 1, 8 * 30, 8 * 46 + 7):  # version, size, magic, bitmap, checksum
         damaged = bytearray(data)
@@ -125,7 +126,7 @@ def test_deltalake_reads_a_file_of_paimon_and_sees_damage_as_we_do(tmp_path: Pat
 
 
 def test_pyiceberg_reads_puffin_files() -> None:
-    far = {"far": DeletionVector.of([1, 3, *range(100, 200), 2**32, 2**32 + 5, 3 * 2**32 + 7])}
+    far = {"far": RowSet.of([1, 3, *range(100, 200), 2**32, 2**32 + 5, 3 * 2**32 + 7])}
     ours = {f"s3://b/{name}.parquet": vector for name, vector in (vectors() | far).items()}
     data, footer = encode_puffin(ours)
     file = PuffinFile(data)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.row_set import RowSet
 
 HERE = Path(__file__).parent
 
@@ -23,10 +23,10 @@ def golden_bytes(format: str, file: str) -> bytes:
     return (HERE / format / file).read_bytes()
 
 
-def vector_of(positions: list[Any]) -> DeletionVector:
+def vector_of(positions: list[Any]) -> RowSet:
     """The vector of a description: numbers, and pairs of first and last numbers."""
     runs = [range(at[0], at[1] + 1) if isinstance(at, list) else [at] for at in positions]
-    return DeletionVector.of([position for run in runs for position in run])
+    return RowSet.of([position for run in runs for position in run])
 
 
 PAIMON = {entry["file"]: entry for entry in described("paimon")["files"] if entry["kind"] == "DELETION_VECTORS"}

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from tablewright.errors import CorruptTable
-from tablewright.format.deletion_vector import DeletionVector, decode_deletion_vector, encode_deletion_vector
+from tablewright.format.deletion_vectors.lance import decode_deletion_vector, encode_deletion_vector
 from tablewright.format.fragment import DeletionFileType
 from tablewright.format.proto import rows_pb2
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids, encode_row_ids
+from tablewright.format.row_set import RowSet
 from tablewright.format.row_versions import VersionSequence, decode_versions, encode_versions
 from tablewright.format.segment_codec import segment_from_proto
 
@@ -121,13 +122,13 @@ OFFSETS: SearchStrategy[set[int]] = st.one_of(
 
 @given(OFFSETS, OFFSETS, st.sampled_from(DeletionFileType))
 def test_deletion_vectors_behave_like_sets(one: set[int], other: set[int], file_type: DeletionFileType) -> None:
-    ours, theirs = DeletionVector.of(one), DeletionVector.of(other)
+    ours, theirs = RowSet.of(one), RowSet.of(other)
     assert ours.to_numpy().tolist() == sorted(one)
-    assert ours.union(theirs) == DeletionVector.of(one | other)
-    assert ours.intersection(theirs) == DeletionVector.of(one & other)
-    assert ours.difference(theirs) == DeletionVector.of(one - other)
+    assert ours | theirs == RowSet.of(one | other)
+    assert ours & theirs == RowSet.of(one & other)
+    assert ours - theirs == RowSet.of(one - other)
     rows = 300
-    assert ours.live_offsets(rows).tolist() == [offset for offset in range(rows) if offset not in one]
+    assert ours.absent(rows).tolist() == [offset for offset in range(rows) if offset not in one]
     assert ours.rank(100) == sum(offset < 100 for offset in one)
     assert bool(ours.problems(rows)) == any(offset >= rows for offset in one)
     assert decode_deletion_vector(encode_deletion_vector(ours, file_type), file_type, "p") == ours
@@ -184,4 +185,4 @@ def test_damaged_bytes_raise_only_our_errors(
 ) -> None:
     try_ids(damaged(data, encode_row_ids(ids)))
     try_versions(damaged(data, encode_versions(VersionSequence.from_values(np.array(versions, np.uint64)))))
-    try_deletions(damaged(data, encode_deletion_vector(DeletionVector.of(offsets), file_type)), file_type)
+    try_deletions(damaged(data, encode_deletion_vector(RowSet.of(offsets), file_type)), file_type)

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablewright.errors import CorruptTable, UnsupportedFeature
-from tablewright.format.deletion_vector import DeletionVector, decode_deletion_vector, encode_deletion_vector
 from tablewright.format.deletion_vectors.bins import Width, decode_bin, encode_bin, encode_payload
 from tablewright.format.deletion_vectors.delta import DeltaVector, decode_delta, encode_delta_file, encode_delta_inline
+from tablewright.format.deletion_vectors.lance import decode_deletion_vector, encode_deletion_vector
 from tablewright.format.deletion_vectors.paimon import (
     VectorRange,
     decode_vectors,
@@ -25,6 +25,7 @@ from tablewright.format.deletion_vectors.paimon import (
 from tablewright.format.deletion_vectors.puffin import decode_puffin, encode_puffin
 from tablewright.format.deletion_vectors.z85 import decode_z85, encode_z85
 from tablewright.format.fragment import DeletionFileType
+from tablewright.format.row_set import RowSet
 
 KEYS = st.sampled_from([0, 0, 0, 1, 2, 7])
 LOW = st.one_of(st.integers(0, 40), st.integers(2**16 - 20, 2**16 + 20), st.integers(0, 2**31 - 2**17))
@@ -46,23 +47,23 @@ NARROW = positions(keys=st.just(0))
 NAMED = st.dictionaries(st.text(max_size=8), positions(), max_size=4)
 
 
-def canonical(vector: DeletionVector) -> DeletionVector:
+def canonical(vector: RowSet) -> RowSet:
     """The same set made anew: what was decoded has to equal it, whatever its containers look like."""
     values = vector.to_numpy()
     assert np.all(values[1:] > values[:-1]) and len(values) == len(vector)
-    return DeletionVector.of(values)
+    return RowSet.of(values)
 
 
 @given(positions(), positions(), st.lists(st.one_of(LOW, st.integers(2**32 - 3, 2**34)), max_size=5))
 def test_wide_vectors_behave_like_sets(one: frozenset[int], other: frozenset[int], asked: list[int]) -> None:
-    a, b = DeletionVector.of(one), DeletionVector.of(other)
+    a, b = RowSet.of(one), RowSet.of(other)
     for vector, expected in (
         (a, one),
-        (a.union(b), one | other),
-        (a.intersection(b), one & other),
-        (a.difference(b), one - other),
+        (a | b, one | other),
+        (a & b, one & other),
+        (a - b, one - other),
     ):
-        assert vector == DeletionVector.of(expected) and hash(vector) == hash(DeletionVector.of(expected))
+        assert vector == RowSet.of(expected) and hash(vector) == hash(RowSet.of(expected))
         assert vector.to_numpy().tolist() == sorted(expected)
         assert len(vector) == len(expected) and vector.last == max(expected, default=None)
     assert [a.rank(at) for at in asked] == [sum(position < at for position in one) for at in asked]
@@ -72,7 +73,7 @@ def test_wide_vectors_behave_like_sets(one: frozenset[int], other: frozenset[int
 @given(NARROW)
 def test_one_set_through_all_formats(given_positions: frozenset[int]) -> None:
     """Lance, Paimon with both widths, Delta in a file and inline, Iceberg, and Lance again."""
-    vector = DeletionVector.of(given_positions)
+    vector = RowSet.of(given_positions)
     lance = encode_deletion_vector(vector, DeletionFileType.BITMAP)
     step = decode_deletion_vector(lance, DeletionFileType.BITMAP, "p")
     step = decode_bin(encode_bin(step, 32), path="p", bin=0, width=32)
@@ -87,7 +88,7 @@ def test_one_set_through_all_formats(given_positions: frozenset[int]) -> None:
 
 @given(NAMED, st.sampled_from([0, 50, 4000, 2**21]))
 def test_files_of_many_vectors(named: dict[str, frozenset[int]], target: int) -> None:
-    vectors = {name: DeletionVector.of(found) for name, found in named.items()}
+    vectors = {name: RowSet.of(found) for name, found in named.items()}
     read, files = {}, encode_vector_files(vectors, target_size=target, width=64)
     for data, ranges in files:
         read |= decode_vectors(data, ranges, "p")
@@ -141,7 +142,7 @@ def payloads(draw: st.DrawFn) -> bytes:
     """Damage that the checksum does not tell, so that the bitmap itself is all that is left to look at."""
     width: Width = draw(st.sampled_from([32, 64]))
     found = draw(NARROW if width == 32 else positions())
-    return draw(damaged(encode_payload(DeletionVector.of(found), width)))
+    return draw(damaged(encode_payload(RowSet.of(found), width)))
 
 
 @settings(max_examples=200)
@@ -159,7 +160,7 @@ def test_damaged_bitmaps_are_a_value_or_corrupt(payload: bytes) -> None:
 
 @st.composite
 def files(draw: st.DrawFn) -> bytes:
-    vectors = {name: DeletionVector.of(found) for name, found in draw(NAMED).items()}
+    vectors = {name: RowSet.of(found) for name, found in draw(NAMED).items()}
     match draw(st.integers(0, 3)):
         case 0:
             return draw(st.binary(max_size=80))

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
 from tablewright.api.columns import joined, request_of
 from tablewright.api.metadata import FragmentMetadata
@@ -14,7 +13,7 @@ from tablewright.api.schema import LanceSchema
 from tablewright.api.udf import BatchUDF
 from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import DataFile, Fragment
-from tablewright.format.roaring import encode_bitmap
+from tablewright.format.row_set import RowSet
 from tablewright.jobs.table import Table
 from tablewright.operations.columns.join import Join, Patch, PatchedColumns
 from tablewright.operations.columns.plan import ColumnsPlan, ColumnsResult, with_file
@@ -69,9 +68,9 @@ def update_columns(
     file = _written(plan, snapshot)
     assert plan.work is not None and isinstance(plan.work.computation, PatchedColumns)
     matched = plan.work.computation.matched
-    rows = BitMap(np.concatenate(matched)) if matched else BitMap()
+    rows = RowSet.of(np.concatenate(matched)) if matched else RowSet()
     modified = [field.id for field in plan.written.fields]
-    return _grown(plan, fragment, [file])[0], modified, encode_bitmap(rows)
+    return _grown(plan, fragment, [file])[0], modified, rows.to_bytes()
 
 
 def _written(plan: ColumnsPlan, snapshot: Snapshot) -> DataFile:

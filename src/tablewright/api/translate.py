@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from tablewright.errors import InvalidRequest, UnsupportedFeature
 from tablewright.format import transaction as values
 from tablewright.format.fragment import Fragment
 from tablewright.format.manifest import BasePath
+from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
 
 __all__ = ["from_operation", "from_transaction", "to_operation"]
@@ -136,8 +137,15 @@ def _update(operation: LanceOperation.Update) -> values.Update:
         fields_modified=tuple(operation.fields_modified),
         fields_for_preserving_frag_bitmap=tuple(operation.fields_for_preserving_frag_bitmap),
         update_mode=_MODES[mode],
-        updated_fragment_offsets=dict(operation.updated_fragment_offsets or {}),
+        updated_fragment_offsets=_row_sets(operation.updated_fragment_offsets or {}),
     )
+
+
+def _row_sets(offsets: Mapping[int, bytes]) -> dict[int, RowSet]:
+    try:
+        return {id: RowSet.from_bytes(data) for id, data in offsets.items()}
+    except (TypeError, ValueError) as error:
+        raise InvalidRequest(f"updated_fragment_offsets must hold the bytes of Roaring bitmaps: {error}.") from error
 
 
 def _rewrite(operation: LanceOperation.Rewrite) -> values.Rewrite:
@@ -188,7 +196,7 @@ def from_operation(operation: values.Operation) -> LanceOperation.BaseOperation:
             return LanceOperation.Merge(_metadata(operation.fragments), schema, operation.preserves_nullability)
         case values.Project():
             return LanceOperation.Project(LanceSchema(operation.schema), operation.preserves_nullability)
-        case values.Update():
+        case values.Update(updated_fragment_offsets=offsets):
             return LanceOperation.Update(
                 removed_fragment_ids=list(operation.removed_fragment_ids),
                 updated_fragments=_metadata(operation.updated_fragments),
@@ -196,7 +204,7 @@ def from_operation(operation: values.Operation) -> LanceOperation.BaseOperation:
                 fields_modified=list(operation.fields_modified),
                 fields_for_preserving_frag_bitmap=list(operation.fields_for_preserving_frag_bitmap),
                 update_mode=operation.update_mode.name.lower(),
-                updated_fragment_offsets=dict(operation.updated_fragment_offsets) or None,
+                updated_fragment_offsets={id: rows.to_bytes() for id, rows in offsets.items()} or None,
             )
         case values.Rewrite():
             return LanceOperation.Rewrite(

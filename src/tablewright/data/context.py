@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.row_ids import RowIdSequence
+from tablewright.format.row_set import RowSet
 from tablewright.storage.base import Store
 
 __all__ = ["ReadContext"]
@@ -24,7 +24,7 @@ class ReadContext(Protocol):
     def store_of(self, base_id: int | None) -> Store:
         """The table's own store, or that of a base path."""
 
-    def deletion_vector(self, fragment: Fragment) -> DeletionVector | None:
+    def deletion_vector(self, fragment: Fragment) -> RowSet | None:
         """Which rows of a fragment are deleted; ``None`` for none."""
 
     def row_ids(self, fragment: Fragment) -> RowIdSequence | None:

@@ -31,11 +31,11 @@ from tablewright.data.shape import ReadShape
 from tablewright.data.system_columns import SystemColumns
 from tablewright.errors import CorruptTable, UnsupportedFeature
 from tablewright.format.fragment import DataFile, Fragment
+from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
 
 __all__ = ["FragmentReader", "Rows", "beside", "no_columns", "read_fragment"]
 
-Offsets = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _WIDE_ROW_BYTES = 128
@@ -102,7 +102,7 @@ class FragmentReader:
     def live(self) -> Mask | None:
         """One bool per physical row: whether it is live; ``None`` if all are."""
         if self._live is None and self._vector is not None:
-            self._live = self._vector.live_mask(self.fragment.physical_rows)
+            self._live = self._vector.absent_mask(self.fragment.physical_rows)
         return self._live
 
     def read(self, start: int, stop: int, rows_per_batch: int, *, include_deleted: bool = False) -> Iterator[Rows]:

@@ -23,18 +23,13 @@ import pyarrow as pa
 
 from tablewright.data.context import ReadContext
 from tablewright.format.fragment import Fragment
+from tablewright.format.row_address import RowAddress
 from tablewright.format.row_ids import decode_versions
+from tablewright.format.row_set import Offsets
 
-__all__ = ["ADDRESS_BITS", "SystemColumns", "address_of"]
+__all__ = ["SystemColumns"]
 
-ADDRESS_BITS = 32
-Offsets = npt.NDArray[np.int64]
 Values = npt.NDArray[np.uint64]
-
-
-def address_of(fragment_id: int, offsets: Offsets) -> Values:
-    """The addresses of rows of a fragment."""
-    return offsets.astype(np.uint64) + np.uint64(fragment_id << ADDRESS_BITS)
 
 
 class SystemColumns:
@@ -53,7 +48,7 @@ class SystemColumns:
     def column(self, name: str, offsets: Offsets, live: npt.NDArray[np.bool_] | None = None) -> pa.Array:
         """Values for the rows at ``offsets``; ``live`` (one bool per offset) marks those that have an identity."""
         if name == "_rowaddr" or (name == "_rowid" and self._fragment.row_ids is None):
-            values = address_of(self._fragment.id, offsets)
+            values = RowAddress.join(self._fragment.id, offsets)
         else:
             values = self._sequence(name)[offsets]
         if live is None or live.all() or not name.startswith(("_rowid", "_rowaddr", "_rowoffset")):
@@ -85,4 +80,4 @@ class SystemColumns:
         vector = self._context.deletion_vector(self._fragment)
         if vector is None:
             return np.arange(self._first_row, self._first_row + rows, dtype=np.uint64)
-        return (np.cumsum(vector.live_mask(rows)) - 1 + self._first_row).astype(np.uint64)
+        return (np.cumsum(vector.absent_mask(rows)) - 1 + self._first_row).astype(np.uint64)

@@ -7,10 +7,11 @@ from typing import Any
 
 from tablewright.data.encoder import DataFileReader
 from tablewright.describe.report import Report, moment, positions
-from tablewright.format.deletion_vector import DeletionVector, decode_deletion_vector
+from tablewright.format.deletion_vectors.lance import decode_deletion_vector
 from tablewright.format.envelope import decode_manifest_file
 from tablewright.format.fragment import DeletionFileType
 from tablewright.format.manifest import Manifest
+from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import decode_transaction
 from tablewright.storage import open_store
 from tablewright.storage.base import Store
@@ -117,6 +118,6 @@ def describe_deletion_bitmap(data: bytes, path: str) -> Report:
     return _deletions(decode_deletion_vector(data, DeletionFileType.BITMAP, path), "bitmap")
 
 
-def _deletions(vector: DeletionVector, kind: str) -> Report:
+def _deletions(vector: RowSet, kind: str) -> Report:
     facts = (("stored as", kind), ("deleted rows", len(vector)), ("offsets", positions(vector)))
     return Report(title="Lance deletion file", facts=facts)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.row_set import RowSet
 
 __all__ = ["Report", "moment", "positions", "shown"]
 
@@ -57,6 +57,6 @@ def moment(micros: int) -> str:
         return f"{micros} µs since 1970"
 
 
-def positions(vector: DeletionVector) -> str:
+def positions(vector: RowSet) -> str:
     """The first few rows that a vector deletes."""
     return shown(vector.first(_SHOWN_MAX), len(vector))

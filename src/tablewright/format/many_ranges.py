@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tablewright.format.row_set import Offsets
 from tablewright.format.wire import as_buffer, scan
 
 __all__ = ["ManyRanges", "many_ranges"]
 
 Numbers = npt.NDArray[np.uint64]
-Offsets = npt.NDArray[np.int64]
 
 _SEGMENT_TAG = _RANGE_TAG = 0x0A
 _SHAPES = (1, 2, 3, 4, 5)

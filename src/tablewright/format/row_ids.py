@@ -27,10 +27,11 @@ import numpy.typing as npt
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.many_ranges import ManyRanges, many_ranges
 from tablewright.format.proto import rows_pb2
+from tablewright.format.row_set import Offsets
 from tablewright.format.row_versions import VersionSequence, decode_versions, encode_versions
 from tablewright.format.segment_choice import segments_of, segments_of_runs
 from tablewright.format.segment_codec import segment_from_proto, segments_to_proto
-from tablewright.format.segments import Array, Numbers, Offsets, Range, Segment
+from tablewright.format.segments import Array, Numbers, Range, Segment
 from tablewright.format.wire import decode_message, encode_message
 
 __all__ = [

@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pyroaring import BitMap, FrozenBitMap
 
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.proto import rows_pb2
+from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.segment_codec import segment_from_proto
-from tablewright.format.segments import Numbers, Offsets
+from tablewright.format.segments import Numbers
 from tablewright.format.wire import as_buffer, decode_message, field_sizes, put_fields, scan
 
 __all__ = ["VersionSequence", "check_versions", "decode_versions", "encode_versions"]
@@ -133,13 +133,13 @@ class VersionSequence:
         """The versions at the offsets ``rows``, in that order; or where the mask ``rows`` is true."""
         return VersionSequence.from_values(self.at(np.flatnonzero(rows) if rows.dtype == np.bool_ else rows))
 
-    def patched(self, offsets: npt.NDArray[Any] | BitMap | FrozenBitMap, version: int) -> VersionSequence:
-        """The same rows, those at ``offsets`` (an array or a bitmap) with another version."""
+    def patched(self, offsets: npt.NDArray[Any] | RowSet, version: int) -> VersionSequence:
+        """The same rows, those at ``offsets`` with another version."""
         rows = len(self)
-        if not isinstance(offsets, np.ndarray):
-            if offsets and int(offsets.max()) >= rows:
+        if isinstance(offsets, RowSet):
+            if (last := offsets.last) is not None and last >= rows:
                 raise InvalidRequest(f"A row offset lies outside 0..{rows}.")
-            offsets = np.frombuffer(offsets.to_array(), np.uint32)
+            offsets = np.frombuffer(offsets.bitmap.to_array(), np.uint32)
         if len(offsets) and not (int(offsets.min()) >= 0 and int(offsets.max()) < rows):
             raise InvalidRequest(f"A row offset lies outside 0..{rows}.")
         if len(self._versions) == 1 and version != int(self._versions[0]) and _ascend(offsets):

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tablewright.format.many_ranges import ManyRanges
+from tablewright.format.row_set import Offsets
 
 __all__ = [
     "Array",
@@ -33,7 +34,6 @@ __all__ = [
 ]
 
 Numbers = npt.NDArray[np.uint64]
-Offsets = npt.NDArray[np.int64]
 Finder = Callable[[Numbers], Offsets]
 
 _BITS_PER_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1).sum(axis=1, dtype=np.int64)

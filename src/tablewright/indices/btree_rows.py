@@ -20,10 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import FrozenBitMap
 
-from tablewright.data.system_columns import ADDRESS_BITS
 from tablewright.errors import CorruptTable
 from tablewright.format.fragment import Fragment
 from tablewright.format.index import IndexMetadata
+from tablewright.format.row_address import Addresses, RowAddress
 from tablewright.indices.btree import DATA_FILE, LOOKUP_FILE, BTreeIndex, BTreeMatches, stored_ids
 from tablewright.indices.btree_keys import fitted
 from tablewright.indices.btree_order import Longs
@@ -33,12 +33,9 @@ from tablewright.storage.address import join_uri
 
 __all__ = ["covered", "find_rows", "live_addresses", "usable_btrees"]
 
-Addresses = npt.NDArray[np.uint64]
-
 _KIND = "BTreeIndexDetails"
 _VERSIONS = (None, 0, 1)
 _REUSE = "__lance_frag_reuse"
-_OFFSET_MASK = np.uint64((1 << ADDRESS_BITS) - 1)
 
 
 def usable_btrees(snapshot: Snapshot, field_id: int) -> tuple[IndexMetadata, ...]:
@@ -138,7 +135,7 @@ def _live_addresses(
 ) -> npt.NDArray[np.bool_]:
     """One bool per address: whether it is that of a live row in one of these fragments."""
     alive = np.zeros(len(addresses), np.bool_)
-    owners, offsets = addresses >> np.uint64(ADDRESS_BITS), (addresses & _OFFSET_MASK).astype(np.int64)
+    owners, offsets = RowAddress.split(addresses)
     for fragment, hits in _by_fragment(snapshot, fragments, owners):
         if int(offsets[hits].max()) >= fragment.physical_rows:
             store, directory = snapshot.index_place(index)
@@ -163,7 +160,7 @@ def _addresses_of_row_ids(
     """The address of each row id that is alive in one of these fragments, and which ones are."""
     addresses, alive = snapshot.addresses_of(ids)
     covering = np.frombuffer(fragments.to_array(), np.uint32).astype(np.uint64)
-    return addresses, alive & np.isin(addresses >> np.uint64(ADDRESS_BITS), covering)
+    return addresses, alive & np.isin(RowAddress.split(addresses)[0], covering)
 
 
 def _is_live(snapshot: Snapshot, fragment: Fragment, offsets: Longs) -> npt.NDArray[np.bool_]:

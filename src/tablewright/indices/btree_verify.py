@@ -22,19 +22,16 @@ import pyarrow as pa
 
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import read_fragment
-from tablewright.data.system_columns import ADDRESS_BITS
 from tablewright.format.fragment import Fragment
+from tablewright.format.row_address import Addresses, RowAddress
 from tablewright.indices.btree_keys import fitted
 from tablewright.indices.btree_order import Longs, equal_values, order_of
 from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["problems_of_hits", "problems_of_ids", "problems_of_size"]
 
-Addresses = npt.NDArray[np.uint64]
-
 _FRAGMENTS_MAX = 4
 _ROWS_MAX = 64
-_OFFSET_MASK = np.uint64((1 << ADDRESS_BITS) - 1)
 
 
 def problems_of_size(num_entries: int, live_rows: int) -> Iterator[str]:
@@ -47,9 +44,9 @@ def problems_of_ids(snapshot: Snapshot, ids: Addresses, *, are_addresses: bool) 
     """Ids that the table has never assigned."""
     if not len(ids):
         return
-    highest = int(ids.max())
-    if are_addresses and highest >> ADDRESS_BITS > (snapshot.manifest.max_fragment_id or 0):
-        yield f"it names rows of fragment {highest >> ADDRESS_BITS}, which the table never had"
+    highest = RowAddress(ids.max())
+    if are_addresses and highest.fragment_id > (snapshot.manifest.max_fragment_id or 0):
+        yield f"it names rows of fragment {highest.fragment_id}, which the table never had"
     if not are_addresses and highest >= snapshot.manifest.next_row_id:
         yield f"it names row id {highest}, which the table has not given yet"
 
@@ -58,7 +55,7 @@ def problems_of_hits(
     snapshot: Snapshot, field_id: int, keys: pa.Array, positions: Longs, addresses: Addresses
 ) -> Iterator[str]:
     """Rows that do not hold the key that was found there; some of them are read."""
-    owners, offsets = addresses >> np.uint64(ADDRESS_BITS), (addresses & _OFFSET_MASK).astype(np.int64)
+    owners, offsets = RowAddress.split(addresses)
     yield from _rows_of_several_keys(keys, positions, addresses)
 
     def wrong_row(fragment_id: int) -> str | None:

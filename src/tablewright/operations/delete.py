@@ -16,14 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
-from pyroaring import FrozenBitMap
 
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter
-from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.deletion_vectors.problems import problems_of_deletions
 from tablewright.format.flags import check_writable
 from tablewright.format.fragment import Fragment, FragmentList
+from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.transaction import Delete, Transaction
 from tablewright.operations.rewrite.hide import HiddenRows, hide_each, with_hidden_rows, write_deletions
 from tablewright.reading.context import TaskContext
@@ -104,7 +103,7 @@ def run_delete_task(task: DeleteTask, world: World) -> HiddenRows:
     """Find and hide the rows of a task's fragments. If it fails, the files it wrote are removed."""
     context = TaskContext(world, task.scan.base_paths)
     matched = find_matches(task.scan, context)
-    found = matched.offsets
+    found = matched.rows
     touched = [(fragment, found[fragment.id]) for fragment in task.scan.fragments if fragment.id in found]
     with removed_on_failure(world.store) as files:
         hidden = hide_each(context, world, task.scan.version, touched, files)
@@ -112,7 +111,7 @@ def run_delete_task(task: DeleteTask, world: World) -> HiddenRows:
 
 
 def finish_delete(
-    plan: DeletePlan, results: Sequence[HiddenRows], everything: Mapping[int, FrozenBitMap], uuid: uuid.UUID
+    plan: DeletePlan, results: Sequence[HiddenRows], everything: Mapping[int, RowSet], uuid: uuid.UUID
 ) -> tuple[Transaction, AffectedRows]:
     """The transaction and its rows. ``everything`` are all live rows, where the plan has no tasks to find them."""
     hidden = {each.fragment_id: each for result in results for each in result.hidden}
@@ -124,30 +123,28 @@ def finish_delete(
         deleted_fragment_ids=tuple(sorted(emptied)),
         predicate=plan.predicate,
     )
-    offsets = {id: FrozenBitMap.deserialize(each.offsets) for id, each in hidden.items()}
+    rows = {id: each.rows for id, each in hidden.items()}
     transaction = Transaction(read_version=plan.match.version, uuid=str(uuid), operation=operation)
-    return transaction, AffectedRows({**everything, **offsets}, plan.reads)
+    return transaction, AffectedRows({**everything, **rows}, plan.reads)
 
 
 # --------------------------------------------------------------------------------------------------- one fragment
-def matching_offsets(snapshot: Snapshot, fragment: Fragment, predicate: Filter) -> npt.NDArray[np.int64]:
+def matching_offsets(snapshot: Snapshot, fragment: Fragment, predicate: Filter) -> Offsets:
     """Physical offsets of the live rows of a fragment that match, ascending."""
     whole = plan_match(snapshot, predicate)
     index = int(np.flatnonzero(snapshot.fragments.ids == fragment.id)[0])
     task = replace(whole, fragments=(fragment,), first_rows=(whole.first_rows[index],))
     if task.reads.predicate is None:
-        vector = snapshot.deletion_vector(fragment) or DeletionVector()
-        return vector.live_offsets(fragment.physical_rows)
-    found = find_matches(task, snapshot).offsets.get(fragment.id)
-    offsets = DeletionVector() if found is None else DeletionVector(FrozenBitMap.deserialize(found))
-    return offsets.to_numpy().astype(np.int64)
+        vector = snapshot.deletion_vector(fragment) or RowSet()
+        return vector.absent(fragment.physical_rows)
+    return find_matches(task, snapshot).rows.get(fragment.id, RowSet()).to_numpy()
 
 
-def run_fragment_delete(snapshot: Snapshot, fragment: Fragment, offsets: npt.NDArray[np.int64]) -> Fragment | None:
+def run_fragment_delete(snapshot: Snapshot, fragment: Fragment, offsets: Offsets) -> Fragment | None:
     """Write the deletion file that hides ``offsets`` too. ``None``: no live row is left. Unchanged if none matches."""
-    known = snapshot.deletion_vector(fragment) or DeletionVector()
-    union = known.union(DeletionVector.of(offsets))
-    problems = union.problems(fragment.physical_rows)
+    known = snapshot.deletion_vector(fragment) or RowSet()
+    union = known | RowSet.of(offsets)
+    problems = problems_of_deletions(union, fragment.physical_rows)
     if problems:
         raise InvalidRequest(f"Can't delete rows of fragment {fragment.id}: {'; '.join(problems)}.")
     if len(union) == len(known):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablewright.snapshot.snapshot import Snapshot
+from tablewright.transaction.row_id_switch import first_row_id
 
 __all__ = ["EnablePlan", "plan_enable"]
 
@@ -42,11 +43,10 @@ def plan_enable(snapshot: Snapshot) -> EnablePlan:
 rewritten
     """
     manifest = snapshot.manifest
-    highest = -1 if manifest.max_fragment_id is None else manifest.max_fragment_id
     return EnablePlan(
         version=manifest.version,
         fragments=len(manifest.fragments),
         rows=int(manifest.fragments.physical_rows.sum()),
-        next_row_id=manifest.next_row_id if manifest.stable_row_ids else max(manifest.next_row_id, highest + 1 << 32),
+        next_row_id=manifest.next_row_id if manifest.stable_row_ids else first_row_id(manifest),
         already_on=manifest.stable_row_ids,
     )

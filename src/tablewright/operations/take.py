@@ -22,10 +22,10 @@ import pyarrow as pa
 from tablewright.checks import listed, whole_number
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, no_columns
-from tablewright.data.system_columns import ADDRESS_BITS
 from tablewright.errors import InvalidRequest
 from tablewright.format.blobs import as_descriptions
 from tablewright.format.fragment import Fragment
+from tablewright.format.row_address import Addresses, RowAddress
 from tablewright.reading.fragment import FragmentScan, ReadPlan
 from tablewright.reading.projection import select_members
 from tablewright.snapshot.snapshot import Snapshot
@@ -42,7 +42,6 @@ __all__ = [
 
 Columns = Sequence[str] | Mapping[str, str] | None
 Indices = npt.NDArray[np.int64]
-_OFFSET_MASK = np.uint64((1 << ADDRESS_BITS) - 1)
 
 
 def take_positions(snapshot: Snapshot, indices: Any, columns: Columns = None) -> pa.Table:
@@ -73,15 +72,14 @@ def take_row_ids(snapshot: Snapshot, row_ids: Any, columns: Columns = None) -> p
         return take_addresses(snapshot, row_ids, columns)
     ids = whole_numbers(row_ids, "row id").astype(np.uint64)
     addresses, found = snapshot.addresses_of(ids)
-    fragments = _positions_of(snapshot, addresses[found] >> np.uint64(ADDRESS_BITS))
-    return _gather(snapshot, fragments, (addresses[found] & _OFFSET_MASK).astype(np.int64), columns)
+    fragment_ids, offsets = RowAddress.split(addresses[found])
+    return _gather(snapshot, _positions_of(snapshot, fragment_ids), offsets, columns)
 
 
 def take_addresses(snapshot: Snapshot, addresses: Any, columns: Columns = None) -> pa.Table:
-    """Rows by address (fragment id << 32 | physical offset). Deleted rows are left out."""
+    """Rows by address (:class:`~tablewright.format.row_address.RowAddress`). Deleted rows are left out."""
     numbers = whole_numbers(addresses, "row address").astype(np.uint64)
-    offsets = (numbers & _OFFSET_MASK).astype(np.int64)
-    fragment_ids = numbers >> np.uint64(ADDRESS_BITS)
+    fragment_ids, offsets = RowAddress.split(numbers)
     fragments = np.zeros(len(numbers), np.int64)
     live = np.ones(len(numbers), np.bool_)
     for fragment_id in np.unique(fragment_ids).tolist():
@@ -169,7 +167,7 @@ def _index_of(snapshot: Snapshot, fragment_id: int) -> int:
 def _offsets_of(snapshot: Snapshot, fragment: Fragment, ranks: Indices) -> Indices:
     """The physical offsets of live rows, given by their rank among the live rows."""
     vector = snapshot.deletion_vector(fragment)
-    return ranks if vector is None else vector.nth_live(ranks)
+    return ranks if vector is None else vector.nth_absent(ranks)
 
 
 def _is_live(snapshot: Snapshot, fragment: Fragment, offsets: Indices) -> npt.NDArray[np.bool_]:
@@ -186,10 +184,13 @@ def _positions_of(snapshot: Snapshot, fragment_ids: npt.NDArray[np.uint64]) -> I
 
 # ---------------------------------------------------------------------------------------------------------- read
 def _gather(snapshot: Snapshot, fragments: Indices, offsets: Indices, columns: Columns) -> pa.Table:
-    """The rows at fragment positions and offsets, in the order given."""
+    """The rows at fragment positions and offsets, in the order given.
+
+    They are sorted as addresses with positions for fragment ids: the order of the fragments in the list counts.
+    """
     table = as_descriptions(snapshot.schema)
     selection = select_members(table, columns)
-    places, inverse = np.unique(fragments << ADDRESS_BITS | offsets, return_inverse=True)
+    places, inverse = np.unique(RowAddress.join(fragments, offsets), return_inverse=True)
     plan = ReadPlan.of_known_rows(table, selection)
     runs = _runs(snapshot, plan, places)
     batches = [batch for completed in prefetch(_complete, runs) for batch in completed]
@@ -199,15 +200,15 @@ def _gather(snapshot: Snapshot, fragments: Indices, offsets: Indices, columns: C
     return found if _in_order(inverse) else found.take(pa.array(inverse))
 
 
-def _runs(snapshot: Snapshot, plan: ReadPlan, places: Indices) -> Iterator[tuple[FragmentScan, Rows]]:
+def _runs(snapshot: Snapshot, plan: ReadPlan, places: Addresses) -> Iterator[tuple[FragmentScan, Rows]]:
     shapes = plan.shapes()
     starts = np.concatenate(([0], np.cumsum(_live_rows(snapshot))))
-    indices, begins = np.unique(places >> ADDRESS_BITS, return_index=True)
+    owners, offsets = RowAddress.split(places)
+    indices, begins = np.unique(owners, return_index=True)
     ends = [*begins[1:].tolist(), len(places)][: len(begins)]
     for index, begin, end in zip(indices.tolist(), begins.tolist(), ends, strict=True):
         scan = FragmentScan(snapshot, plan, shapes, snapshot.fragments[index], int(starts[index]))
-        offsets = places[begin:end] & np.int64(_OFFSET_MASK)
-        for rows in scan.windows(Rows(no_columns(len(offsets)), chosen=offsets)):
+        for rows in scan.windows(Rows(no_columns(end - begin), chosen=offsets[begin:end])):
             yield scan, rows
 
 

@@ -17,12 +17,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyroaring import FrozenBitMap
-
 from tablewright.expressions.filters import Filter
 from tablewright.format.blobs import as_rows
 from tablewright.format.flags import check_writable
 from tablewright.format.fragment import FragmentList
+from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import Transaction
 from tablewright.operations.blob_checks import refuse_blob_expressions, refuse_blob_targets
@@ -155,10 +154,10 @@ def plan_update(
 # ---------------------------------------------------------------------------------------------------------- decide
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The rows that match: how many per fragment id, and which (serialised bitmaps); ``None`` for all live ones."""
+    """The rows that match: how many per fragment id, and which; ``None`` for all live ones."""
 
     counts: Mapping[int, int]
-    offsets: Mapping[int, bytes] | None
+    rows: Mapping[int, RowSet] | None
 
 
 def found_rows(plan: UpdatePlan, matched: Sequence[Matched]) -> Found:
@@ -167,8 +166,8 @@ def found_rows(plan: UpdatePlan, matched: Sequence[Matched]) -> Found:
         ids = plan.fragments.ids.tolist()
         live = (plan.fragments.physical_rows - plan.fragments.deleted_rows).tolist()
         return Found({id: rows for id, rows in zip(ids, live, strict=True) if rows}, None)
-    offsets = {id: bitmap for each in matched for id, bitmap in each.offsets.items()}
-    return Found({id: len(FrozenBitMap.deserialize(bitmap)) for id, bitmap in offsets.items()}, offsets)
+    rows = {id: found for each in matched for id, found in each.rows.items()}
+    return Found({id: len(found) for id, found in rows.items()}, rows)
 
 
 def decide_update(plan: UpdatePlan, found: Found) -> Decision:
@@ -226,7 +225,7 @@ def _parts(plan: UpdatePlan, found: Found, choices: Sequence[FragmentChoice]) ->
         UpdatePart(
             fragment=plan.fragments.by_id(choice.fragment_id),
             first_row=first_rows[choice.fragment_id],
-            offsets=None if found.offsets is None else found.offsets[choice.fragment_id],
+            rows=None if found.rows is None else found.rows[choice.fragment_id],
         )
         for choice in choices
     )

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyroaring import FrozenBitMap
 
 from tablewright.expressions.scope import SYSTEM_COLUMNS
 from tablewright.format.fragment import Fragment
 from tablewright.format.manifest import BasePath
+from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.schema import Schema
-from tablewright.operations.rewrite.fragment_change import FragmentChange, Offsets
+from tablewright.operations.rewrite.fragment_change import FragmentChange
 from tablewright.operations.rewrite.move import MovedRows, move_rows
 from tablewright.operations.rewrite.patch import PatchedColumns, patch_columns
 from tablewright.operations.update_values import Assignments
@@ -31,11 +31,11 @@ __all__ = ["UpdateColumnsTask", "UpdatePart", "UpdateRowsTask", "run_update_colu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePart:
-    """Rows of one fragment. ``offsets`` ``None`` stands for all live rows."""
+    """Rows of one fragment. ``rows`` ``None`` stands for all live rows."""
 
     fragment: Fragment
     first_row: int
-    offsets: bytes | None
+    rows: RowSet | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +80,9 @@ def run_update_columns(task: UpdateColumnsTask, world: World) -> PatchedColumns:
 
 
 def _change(context: TaskContext, part: UpdatePart) -> FragmentChange:
-    if part.offsets is None:
-        rows = live_rows(context, [part.fragment]).get(part.fragment.id, FrozenBitMap())
-    else:
-        rows = FrozenBitMap.deserialize(part.offsets)
+    rows = part.rows
+    if rows is None:
+        rows = live_rows(context, [part.fragment]).get(part.fragment.id, RowSet())
     return FragmentChange(fragment=part.fragment, first_row=part.first_row, changed=rows)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from tablewright.data.encoder import DataFileReader
 from tablewright.errors import CorruptTable, ForkedProcess, StorageError, TablewrightError
+from tablewright.format.deletion_vectors.problems import problems_of_deletions
 from tablewright.format.fragment import DataFile, Fragment, problems_of_fragment
 from tablewright.format.row_ids import decode_row_ids, decode_versions
 from tablewright.snapshot.files import read_deletion_vector
@@ -75,7 +76,7 @@ def _deletion_problems(snapshot: Snapshot, fragment: Fragment) -> Iterable[str]:
     if fragment.deletion is None:
         return
     vector = read_deletion_vector(snapshot.store_of(fragment.deletion.base_id), fragment, fresh=True)
-    yield from vector.problems(fragment.physical_rows, fragment.deletion.num_deleted_rows)
+    yield from problems_of_deletions(vector, fragment.physical_rows, fragment.deletion.num_deleted_rows)
 
 
 def _lineage_problems(snapshot: Snapshot, fragment: Fragment) -> Iterable[str]:
@@ -109,4 +110,4 @@ def _live_row_ids(snapshot: Snapshot, fragment: Fragment) -> Any:
     assert ids is not None
     values = ids.to_numpy()
     vector = snapshot.deletion_vector(fragment)
-    return values if vector is None else values[vector.live_mask(len(values))]
+    return values if vector is None else values[vector.absent_mask(len(values))]

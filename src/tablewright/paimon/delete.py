@@ -22,7 +22,7 @@ from typing import Any
 
 from tablewright.errors import CommitConflict
 from tablewright.expressions import Filter
-from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.row_set import RowSet
 from tablewright.jobs.attempt import attempts
 from tablewright.paimon.delete_plan import DeletePlan, Ending, FileKey, Growth, finish_delete, plan_delete
 from tablewright.paimon.format.manifest import DataFile
@@ -38,7 +38,7 @@ from tablewright.world import World
 
 __all__ = ["DeleteResult", "delete_rows", "explain_delete"]
 
-Matcher = Callable[[ReadPlan, Sequence[FileTask]], list[DeletionVector]]
+Matcher = Callable[[ReadPlan, Sequence[FileTask]], list[RowSet]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class _Matches:
     """What was found so far, by data file; it holds for one schema."""
 
     schema_id: int | None = None
-    found: dict[tuple[Any, ...], DeletionVector] = field(default_factory=dict)
+    found: dict[tuple[Any, ...], RowSet] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +167,8 @@ def _growths(
         found, key = matches.found[file.identity], (file.partition, file.bucket, file.name)
         if not len(found):
             continue
-        before = read_vector(store, stored[key]) if key in stored else DeletionVector()
-        growth = Growth(file=file, before=before, after=before.union(found))
+        before = read_vector(store, stored[key]) if key in stored else RowSet()
+        growth = Growth(file=file, before=before, after=before | found)
         if growth.rows:
             growths.append(growth)
     return growths

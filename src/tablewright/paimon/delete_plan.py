@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tablewright._version import __version__
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.deletion_vectors.bins import Width
 from tablewright.format.deletion_vectors.paimon import TARGET_SIZE, VectorRange, encode_vector_file, encode_vector_files
+from tablewright.format.row_set import RowSet
 from tablewright.paimon.format.index_manifest import (
     DELETION_VECTORS,
     IndexFile,
@@ -48,8 +48,8 @@ class Growth:
     """A data file that loses rows: what was deleted of it before, and what is deleted now."""
 
     file: DataFile
-    before: DeletionVector
-    after: DeletionVector
+    before: RowSet
+    after: RowSet
 
     @property
     def rows(self) -> int:
@@ -67,7 +67,7 @@ class BucketPlan:
     partition: bytes
     bucket: int
     directory: str
-    changed: Mapping[str, DeletionVector]
+    changed: Mapping[str, RowSet]
     replaced: tuple[IndexFile, ...]
     kept: tuple[FileKey, ...]
 
@@ -165,7 +165,7 @@ def _plan_bucket(state: TableState, places: Places, growths: Sequence[Growth]) -
 def finish_delete(
     plan: DeletePlan,
     state: TableState,
-    kept: Mapping[FileKey, DeletionVector],
+    kept: Mapping[FileKey, RowSet],
     *,
     user: str,
     time_millis: int,
@@ -219,7 +219,7 @@ def _index_file(bucket: BucketPlan, name: str, size: int, ranges: tuple[VectorRa
 
 
 def _encoded(
-    state: TableState, kept: Mapping[str, DeletionVector], changed: Mapping[str, DeletionVector]
+    state: TableState, kept: Mapping[str, RowSet], changed: Mapping[str, RowSet]
 ) -> Sequence[tuple[bytes, tuple[VectorRange, ...]]]:
     """The new index files of one partition and bucket."""
     width: Width = 64 if state.schema.flag("deletion-vectors.bitmap64") else 32

@@ -24,8 +24,9 @@ from tablewright.checks import check_text, listed
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.expressions import Filter, Predicate, compile_filter
 from tablewright.expressions.scope import Scope
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.deletion_vectors.paimon import VectorRange, decode_vector
+from tablewright.format.deletion_vectors.problems import problems_of_deletions
+from tablewright.format.row_set import RowSet
 from tablewright.paimon.columns import Source, match_columns
 from tablewright.paimon.format.binary_row import decode_partition
 from tablewright.paimon.format.index_manifest import DELETION_VECTORS
@@ -180,7 +181,7 @@ def stored_vectors(state: TableState, store: Store) -> dict[tuple[bytes, int, st
     return vectors
 
 
-def read_vector(store: Store, stored: StoredVector) -> DeletionVector:
+def read_vector(store: Store, stored: StoredVector) -> RowSet:
     """A deletion vector, checked against its checksum."""
     home = store_of(stored.place, store)
     where = join_uri(home.location.uri, stored.place.path)
@@ -203,7 +204,7 @@ def read_file(task: FileTask, store: Store) -> Iterator[pa.RecordBatch]:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema) if arrays else kept.select([])
 
 
-def match_file(task: FileTask, store: Store) -> DeletionVector:
+def match_file(task: FileTask, store: Store) -> RowSet:
     """The physical positions of the live rows for which the task's filter is true (all of them, without a filter)."""
     predicate, found = task.predicate(), [np.array([], np.int64)]
     for positions, batch in _live_batches(task, store, predicate):
@@ -211,7 +212,7 @@ def match_file(task: FileTask, store: Store) -> DeletionVector:
             mask = pc.fill_null(predicate.mask(batch), False).to_numpy(zero_copy_only=False)
             positions = positions[mask]
         found.append(positions)
-    return DeletionVector.of(np.concatenate(found))
+    return RowSet.of(np.concatenate(found))
 
 
 def _live_batches(
@@ -259,11 +260,11 @@ def _matching_groups(task: FileTask, predicate: Predicate, file: pq.ParquetFile)
 
 def _live_mask(task: FileTask, stored: StoredVector, store: Store) -> np.ndarray:
     vector = read_vector(store, stored)
-    problems = vector.problems(task.rows)
+    problems = problems_of_deletions(vector, task.rows)
     if problems:
         where, file = join_uri(store.location.uri, stored.place.path), stored.range.data_file
         raise CorruptTable(where, tuple(f"the vector of {file}: {problem}" for problem in problems))
-    return vector.live_mask(task.rows)
+    return vector.absent_mask(task.rows)
 
 
 def _known(columns: Sequence[str], schema: pa.Schema) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from tablewright.engine import Engine, choose_engine, flow, frame_engine
 from tablewright.engine.shared import require_shared
 from tablewright.errors import CorruptTable, InvalidRequest, WrongType
 from tablewright.expressions import Filter
-from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.row_set import RowSet
 from tablewright.paimon.delete import DeleteResult, Matcher, delete_rows, explain_delete
 from tablewright.paimon.format.binary_row import decode_partition
 from tablewright.paimon.format.bucket_index import BucketIndex, BucketOptions
@@ -60,7 +60,7 @@ class TableFile:
 class FileVector:
     """The rows that are deleted from a data file, and the place of the bin that says so."""
 
-    vector: DeletionVector
+    vector: RowSet
     path: str
     offset: int
     length: int
@@ -261,7 +261,7 @@ class PaimonTable:
             )
 
     def _matcher(self, predicate: Filter, engine: Any) -> Matcher:
-        def match(plan: ReadPlan, tasks: Sequence[FileTask]) -> list[DeletionVector]:
+        def match(plan: ReadPlan, tasks: Sequence[FileTask]) -> list[RowSet]:
             chosen = self._engine_for(plan, predicate, engine)
             return chosen.map(_match_task, tasks, self._world, describe="Searching rows")
 
@@ -291,6 +291,6 @@ def _read_task(task: FileTask, world: World) -> Iterator[pa.RecordBatch]:
     return read_file(task, world.store)
 
 
-def _match_task(task: FileTask, world: World) -> DeletionVector:
+def _match_task(task: FileTask, world: World) -> RowSet:
     """The positions that match in a task's file."""
     return match_file(task, world.store)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tablewright.errors import CorruptTable
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.manifest import BasePath
 from tablewright.format.naming import data_path
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids
+from tablewright.format.row_set import RowSet
 from tablewright.snapshot.files import read_deletion_vector
 from tablewright.storage.base import Store
 from tablewright.storage.subtree import related_store
@@ -23,7 +23,7 @@ class TaskContext:
         self._world = world
         self._bases = {base.id: base for base in base_paths}
         self._stores: dict[int, Store] = {}
-        self._vectors: dict[int, DeletionVector] = {}
+        self._vectors: dict[int, RowSet] = {}
 
     def data_place(self, file: DataFile) -> tuple[Store, str]:
         """Store and path of a data file."""
@@ -31,7 +31,7 @@ class TaskContext:
             return self.store_of(file.base_id), data_path(file.path)
         return self.store_of(file.base_id), file.path
 
-    def deletion_vector(self, fragment: Fragment) -> DeletionVector | None:
+    def deletion_vector(self, fragment: Fragment) -> RowSet | None:
         """Which rows of a fragment are deleted; ``None`` for none."""
         if fragment.deletion is None:
             return None

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,12 +30,12 @@ from tablewright.data.sizes import PIECE_ROWS_MAX
 from tablewright.data.system_columns import SystemColumns
 from tablewright.expressions.filters import Predicate
 from tablewright.format.fragment import Fragment
+from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
 from tablewright.reading.projection import RowLayout, Selection
 
 __all__ = ["FragmentScan", "Matches", "ReadPlan", "count_rows_that_match", "judged", "match_rows"]
 
-Offsets = npt.NDArray[np.int64]
 
 _WINDOW_ROWS = 8192
 # Above this share of matches a range is read faster than its rows one by one: of narrow rows, and of wide ones.
@@ -174,7 +173,7 @@ class FragmentScan:
         end = live if count is None else min(live, skip + count)
         if skip >= end:
             return 0, 0
-        first, last = vector.nth_live(np.array([skip, end - 1])).tolist()
+        first, last = vector.nth_absent(np.array([skip, end - 1])).tolist()
         return first, last + 1
 
     # ------------------------------------------------------------------------------------------------- first step

@@ -11,10 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyroaring import FrozenBitMap
 
 from tablewright.data.context import ReadContext
 from tablewright.data.prefetch import spread
@@ -22,9 +20,8 @@ from tablewright.data.read import Rows
 from tablewright.expressions.filters import Filter, compile_filter
 from tablewright.expressions.scope import SYSTEM_COLUMNS
 from tablewright.format.blobs import as_descriptions
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import Fragment
-from tablewright.format.roaring import encode_bitmap
+from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.schema import Schema
 from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan, ReadPlan, judged
@@ -42,9 +39,9 @@ _TRUE = pc.scalar(True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matched:
-    """What a task found: serialised bitmaps of offsets by fragment id, and what it read to find them."""
+    """What a task found: rows by fragment id, and what it read to find them."""
 
-    offsets: dict[int, bytes]
+    rows: dict[int, RowSet]
     rows_read: int = 0
     bytes_read: int = 0
 
@@ -78,22 +75,19 @@ def run_match_task(task: ScanTask, world: World) -> Matched:
 def find_matches(task: ScanTask, context: ReadContext) -> Matched:
     """The offsets of matching live rows of the task's fragments; fragments without any are left out."""
     scans = fragment_scans(context, task.reads, task.fragments, task.first_rows)
-    found: dict[int, list[npt.NDArray[np.int64]]] = {}
+    found: dict[int, list[Offsets]] = {}
     rows_read = bytes_read = 0
     for part in spread(_match, bundles(piece for scan in scans for piece in scan.pieces())):
         rows_read, bytes_read = rows_read + part.rows_read, bytes_read + part.bytes_read
         for fragment_id, offsets in part.offsets:
             found.setdefault(fragment_id, []).append(offsets)
-    encoded = {
-        fragment_id: encode_bitmap(DeletionVector.of(np.concatenate(parts)).bitmap)
-        for fragment_id, parts in found.items()
-    }
-    return Matched(offsets=encoded, rows_read=rows_read, bytes_read=bytes_read)
+    matching = {fragment_id: RowSet.of(np.concatenate(parts)) for fragment_id, parts in found.items()}
+    return Matched(rows=matching, rows_read=rows_read, bytes_read=bytes_read)
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    offsets: list[tuple[int, npt.NDArray[np.int64]]]
+    offsets: list[tuple[int, Offsets]]
     rows_read: int
     bytes_read: int
 
@@ -106,21 +100,19 @@ def _match(bundle: Sequence[tuple[FragmentScan, int, int]]) -> _Part:
     return _Part(matches, sum(len(rows) for _, rows in found), sum(rows.batch.nbytes for _, rows in found))
 
 
-def _where(rows: Rows, mask: pa.BooleanArray) -> npt.NDArray[np.int64]:
-    positions: npt.NDArray[np.int64] = pc.indices_nonzero(mask).to_numpy().astype(np.int64)
+def _where(rows: Rows, mask: pa.BooleanArray) -> Offsets:
+    positions: Offsets = pc.indices_nonzero(mask).to_numpy().astype(np.int64)
     return positions + rows.start if rows.chosen is None else rows.chosen[positions]
 
 
-def live_rows(context: ReadContext, fragments: Iterable[Fragment]) -> dict[int, FrozenBitMap]:
+def live_rows(context: ReadContext, fragments: Iterable[Fragment]) -> dict[int, RowSet]:
     """All live rows of each fragment that has any."""
     found = spread(lambda fragment: (fragment.id, _live(context, fragment)), fragments)
     return {fragment_id: offsets for fragment_id, offsets in found if offsets}
 
 
-def _live(context: ReadContext, fragment: Fragment) -> FrozenBitMap:
-    every = FrozenBitMap(range(fragment.physical_rows))
-    vector = context.deletion_vector(fragment)
-    return every if vector is None else every - vector.bitmap
+def _live(context: ReadContext, fragment: Fragment) -> RowSet:
+    return (context.deletion_vector(fragment) or RowSet()).complement(fragment.physical_rows)
 
 
 def read_fields(table: Schema, paths: Iterable[tuple[str, ...]]) -> frozenset[int] | None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from functools import partial
 
 from tablewright.errors import CorruptTable, TablewrightError
-from tablewright.format.deletion_vector import DeletionVector, decode_deletion_vector, encode_deletion_vector
+from tablewright.format.deletion_vectors.lance import decode_deletion_vector, encode_deletion_vector
+from tablewright.format.deletion_vectors.problems import problems_of_deletions
 from tablewright.format.envelope import ManifestFile, decode_manifest_file
 from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment, SequenceFile
 from tablewright.format.inside import stays_inside
@@ -23,6 +24,7 @@ from tablewright.format.naming import (
     transaction_file_path,
     transaction_name,
 )
+from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import Transaction, decode_transaction, encode_transaction
 from tablewright.snapshot.cache import ByteCache
 from tablewright.snapshot.locate import VersionEntry, uses_hint
@@ -46,7 +48,7 @@ _FILE_BYTES_MAX = 2**63 - 1
 _MANIFEST_BYTES_MAX = 3 * 2**31  # manifest, indices and transaction, each a protobuf message of at most 2 GiB
 _UNCOUNTED_ROWS_MAX = 1 << 26  # deleted rows of a fragment that says neither how many rows it has nor how many are gone
 
-_vectors = ByteCache[DeletionVector](_CACHE_BYTES_MAX)
+_vectors = ByteCache[RowSet](_CACHE_BYTES_MAX)
 
 
 # -------------------------------------------------------------------------------------------------------- versions
@@ -114,19 +116,19 @@ def write_hint(store: Store, version: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- deletions
-def read_deletion_vector(store: Store, fragment: Fragment, *, fresh: bool = False) -> DeletionVector:
+def read_deletion_vector(store: Store, fragment: Fragment, *, fresh: bool = False) -> RowSet:
     """The deleted offsets of a fragment that has a deletion file, which lies in ``store``.
 
     ``fresh`` reads the file even if this process has read it before.
     """
     deletion = fragment.deletion
     if deletion is None:
-        return DeletionVector()
+        return RowSet()
     path = deletion_path(fragment.id, deletion)
     where = join_uri(store.location.uri, path)
     rows_max = fragment.physical_rows or deletion.num_deleted_rows or _UNCOUNTED_ROWS_MAX
 
-    def load() -> tuple[DeletionVector, int]:
+    def load() -> tuple[RowSet, int]:
         try:
             data = store.get(path)
         except ObjectNotFound:
@@ -135,7 +137,7 @@ def read_deletion_vector(store: Store, fragment: Fragment, *, fresh: bool = Fals
 
     vector = _vectors.get(where, load) if _is_cached(store, path) and not fresh else load()[0]
     # Zero stands for "not counted" in what old releases wrote.
-    problems = vector.problems(fragment.physical_rows, deletion.num_deleted_rows or None)
+    problems = problems_of_deletions(vector, fragment.physical_rows, deletion.num_deleted_rows or None)
     if problems and fragment.physical_rows:
         raise CorruptTable(where, problems)
     return vector
@@ -144,7 +146,7 @@ def read_deletion_vector(store: Store, fragment: Fragment, *, fresh: bool = Fals
 def write_deletion_vector(
     store: Store,
     fragment_id: int,
-    vector: DeletionVector,
+    vector: RowSet,
     read_version: int,
     file_id: int,
     file_type: DeletionFileType,

@@ -27,18 +27,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tablewright.errors import CorruptTable
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import Fragment, FragmentList
+from tablewright.format.row_address import RowAddress
 from tablewright.format.row_id_ranges import row_id_ranges
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids
+from tablewright.format.row_set import RowSet
 from tablewright.format.wire import Bools, Ints, Longs
 from tablewright.lazy import cached_property
 
 __all__ = ["RowIdIndex"]
 
-Vectors = Callable[[Fragment], DeletionVector | None]
+Vectors = Callable[[Fragment], RowSet | None]
 
-_ADDRESS_BITS = np.uint64(32)
 _PIECES_PER_SEGMENT_MAX = 4096
 _SHOWN_MAX = 5
 
@@ -137,7 +137,7 @@ class RowIdIndex:
         alive = self._alive(fragments, offsets, deletion_vector)
         asked, fragments, offsets = asked[alive], fragments[alive], offsets[alive]
         addresses, found = np.zeros(len(numbers), np.uint64), np.zeros(len(numbers), np.bool_)
-        addresses[asked] = fragments << _ADDRESS_BITS | offsets.astype(np.uint64)
+        addresses[asked] = RowAddress.join(fragments, offsets)
         found[asked] = True
         if np.count_nonzero(found) < len(asked):
             twice = np.unique(numbers[np.bincount(asked, minlength=len(numbers)) > 1])

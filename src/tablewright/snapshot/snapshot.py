@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from tablewright.checks import whole_number
 from tablewright.errors import CorruptTable, TableNotFound, UnsupportedFeature, VersionNotFound
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.envelope import ManifestFile
 from tablewright.format.fragment import DataFile, Fragment, FragmentList
 from tablewright.format.index import IndexMetadata
 from tablewright.format.manifest import BasePath, Manifest
 from tablewright.format.naming import data_path, deletion_path, index_dir
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids
+from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
 from tablewright.snapshot.files import read_deletion_vector, read_manifest
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version, list_versions
@@ -43,7 +43,7 @@ class Snapshot:
     world: World
     entry: VersionEntry
     file: ManifestFile
-    _vectors: dict[tuple[int | None, str], DeletionVector] = field(default_factory=dict, init=False, repr=False)
+    _vectors: dict[tuple[int | None, str], RowSet] = field(default_factory=dict, init=False, repr=False)
     _row_ids: dict[int, tuple[bytes, RowIdSequence]] = field(default_factory=dict, init=False, repr=False)
     _stores: dict[int, Store] = field(default_factory=dict, init=False, repr=False)
     _index: dict[Literal["own", "before"], RowIdIndex] = field(default_factory=dict, init=False, repr=False)
@@ -80,7 +80,7 @@ class Snapshot:
 
     # --------------------------------------------------------------------------------------------- what is loaded
 
-    def deletion_vector(self, fragment: Fragment) -> DeletionVector | None:
+    def deletion_vector(self, fragment: Fragment) -> RowSet | None:
         """Which rows of a fragment are deleted; ``None`` if it has no deletion file."""
         deletion = fragment.deletion
         if deletion is None:

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyroaring import BitMap64, FrozenBitMap
+from pyroaring import BitMap64
+
+from tablewright.format.row_address import RowAddress
+from tablewright.format.row_set import RowSet
 
 __all__ = ["AffectedRows"]
 
@@ -24,18 +27,24 @@ class AffectedRows:
     ``reads`` are the ids of the fields that decided which rows they are and what becomes of them; ``None``: not
     known, so it may be any.
 
-    >>> AffectedRows.of_addresses([3, (7 << 32) | 1, (7 << 32) | 2]).offsets[7]
-    FrozenBitMap([1, 2])
+    >>> AffectedRows.of_addresses([3, RowAddress.of(7, 1), RowAddress.of(7, 2)]).offsets[7]
+    RowSet([1, 2])
     """
 
-    offsets: Mapping[int, FrozenBitMap] = field(default_factory=dict)
+    offsets: Mapping[int, RowSet] = field(default_factory=dict)
     reads: frozenset[int] | None = None
+
+    def __post_init__(self) -> None:
+        """Callers may give offsets in any form that :meth:`RowSet.of` takes."""
+        if not all(isinstance(rows, RowSet) for rows in self.offsets.values()):
+            known = {id: rows if isinstance(rows, RowSet) else RowSet.of(rows) for id, rows in self.offsets.items()}
+            object.__setattr__(self, "offsets", known)
 
     @classmethod
     def of_addresses(
         cls, addresses: Iterable[int] | NDArray[np.uint64] | pa.Array | pa.ChunkedArray | BitMap64
     ) -> AffectedRows:
-        """From row addresses ``(fragment << 32) | offset``, in any order."""
+        """From row addresses (:class:`~tablewright.format.row_address.RowAddress`), in any order."""
         if isinstance(addresses, pa.Array | pa.ChunkedArray):
             values = (
                 addresses.to_numpy(zero_copy_only=False) if isinstance(addresses, pa.Array) else addresses.to_numpy()
@@ -44,23 +53,22 @@ class AffectedRows:
             values = addresses
         else:
             values = np.fromiter(addresses, np.uint64)
-        ordered = np.unique(values.astype(np.uint64, copy=False))
-        owners = (ordered >> np.uint64(32)).astype(np.int64)
+        owners, offsets = RowAddress.split(np.unique(values.astype(np.uint64, copy=False)))
         fragments, starts = np.unique(owners, return_index=True)
-        parts = np.split((ordered & np.uint64(0xFFFFFFFF)).astype(np.uint32), starts[1:]) if len(ordered) else []
-        return cls({int(id): FrozenBitMap(part) for id, part in zip(fragments, parts, strict=True)})
+        parts = np.split(offsets, starts[1:]) if len(owners) else []
+        return cls({id: RowSet.of(part) for id, part in zip(fragments.tolist(), parts, strict=True)})
 
     def union(self, other: AffectedRows) -> AffectedRows:
         """Rows that either touches: how the results of several tasks become one."""
         merged = dict(self.offsets)
         for fragment, offsets in other.offsets.items():
-            merged[fragment] = merged.get(fragment, FrozenBitMap()) | offsets
+            merged[fragment] = merged.get(fragment, RowSet()) | offsets
         reads = None if self.reads is None or other.reads is None else self.reads | other.reads
         return AffectedRows(merged, reads)
 
-    def of(self, fragment_id: int) -> FrozenBitMap:
+    def of(self, fragment_id: int) -> RowSet:
         """The touched rows of one fragment."""
-        return self.offsets.get(fragment_id, FrozenBitMap())
+        return self.offsets.get(fragment_id, RowSet())
 
     def __len__(self) -> int:
         return sum(len(offsets) for offsets in self.offsets.values())

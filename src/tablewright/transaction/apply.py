@@ -17,8 +17,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyroaring import BitMap
-
 from tablewright._version import __version__
 from tablewright.errors import EmptyFragment, InvalidRequest, UnsupportedFeature
 from tablewright.format.fragment import TOMBSTONE, DataFile, Fragment, FragmentList
@@ -325,7 +323,7 @@ def _patched(manifest: Manifest, operation: Update, current: Fragment, fragment:
     offsets = operation.updated_fragment_offsets.get(fragment.id)
     if not manifest.stable_row_ids or offsets is None:
         return patched
-    return with_updated_rows(patched, BitMap.deserialize(offsets), manifest.version + 1)
+    return with_updated_rows(patched, offsets, manifest.version + 1)
 
 
 def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:

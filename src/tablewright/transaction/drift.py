@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pyroaring import FrozenBitMap
-
 from tablewright.format.fragment import Fragment, FragmentList
+from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import Delete, Operation, Update
 from tablewright.transaction.touched import changed_fragments, patched_offsets
 
@@ -72,7 +71,7 @@ class Meanwhile:
     fragments that rows were deleted from, ``moved`` those that rows may have been moved out of.
     """
 
-    patched: Mapping[int, FrozenBitMap | None] = field(default_factory=dict)
+    patched: Mapping[int, RowSet | None] = field(default_factory=dict)
     deleted: frozenset[int] = frozenset()
     moved: frozenset[int] = frozenset()
 
@@ -84,7 +83,7 @@ class Meanwhile:
         """With one more transaction."""
         patched = dict(self.patched)
         for id, offsets in patched_offsets(operation).items():
-            known = patched.get(id, FrozenBitMap())
+            known = patched.get(id, RowSet())
             patched[id] = None if known is None or offsets is None else known | offsets
         changed = changed_fragments(operation)
         deleted = self.deleted | changed if isinstance(operation, Delete) else self.deleted

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from pyroaring import BitMap
 
 from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import Fragment
@@ -26,6 +25,7 @@ from tablewright.format.row_ids import (
     encode_row_ids,
     encode_versions,
 )
+from tablewright.format.row_set import RowSet
 
 __all__ = ["created_versions", "moved_rows", "with_lineage", "with_updated_rows", "without_lineage"]
 
@@ -107,7 +107,7 @@ def with_lineage(
     return tuple(complete), next_row_id
 
 
-def with_updated_rows(fragment: Fragment, offsets: BitMap | None, version: int) -> Fragment:
+def with_updated_rows(fragment: Fragment, offsets: RowSet | None, version: int) -> Fragment:
     """Values changed in place at ``offsets`` (all rows if ``None``): those rows were last updated now."""
     rows = fragment.physical_rows
     if offsets is None:

@@ -28,10 +28,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from pyroaring import FrozenBitMap
-
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DataFile, DeletionFile, Fragment, FragmentList
+from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import CreateIndex, Delete, Merge, Operation, Update
 from tablewright.transaction.affected import AffectedRows
@@ -91,19 +89,19 @@ def replaced_columns(
 class Vectors:
     """The deleted rows of a fragment: when we read it, as we leave it, and now."""
 
-    base: DeletionVector
-    ours: DeletionVector
-    newest: DeletionVector
+    base: RowSet
+    ours: RowSet
+    newest: RowSet
 
     @property
-    def mine(self) -> FrozenBitMap:
+    def mine(self) -> RowSet:
         """Rows that we hide."""
-        return self.ours.bitmap - self.base.bitmap
+        return self.ours - self.base
 
     @property
-    def theirs(self) -> FrozenBitMap:
+    def theirs(self) -> RowSet:
         """Rows that others hid meanwhile."""
-        return self.newest.bitmap - self.base.bitmap
+        return self.newest - self.base
 
 
 def _new_files(ours: Fragment, before: Fragment) -> tuple[DataFile, ...]:
@@ -148,8 +146,8 @@ def clash(
     return None
 
 
-def _same_rows(both: FrozenBitMap) -> str:
-    return f"both modified {len(both)} rows, at offsets {list(both[:_OFFSETS_SHOWN])}"
+def _same_rows(both: RowSet) -> str:
+    return f"both modified {len(both)} rows, at offsets {both.first(_OFFSETS_SHOWN)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +159,9 @@ class Moved:
     """
 
     fragment: Fragment | None
-    deletions: DeletionVector | None
+    deletions: RowSet | None
     emptied: bool
-    gone: FrozenBitMap
+    gone: RowSet
 
 
 def moved_onto(ours: Fragment, drift: Drift, vectors: Vectors) -> Moved:
@@ -172,10 +170,10 @@ def moved_onto(ours: Fragment, drift: Drift, vectors: Vectors) -> Moved:
     fragment, files = drift.after, _new_files(ours, drift.before)
     for file in files:
         fragment = fragment.with_column_file(file)
-    left = vectors.mine - vectors.newest.bitmap
+    left = vectors.mine - vectors.newest
     if not vectors.theirs:  # our own deletion file is the union already
         return Moved(replace(fragment, deletion=ours.deletion) if files or left else None, None, False, vectors.theirs)
-    union = DeletionVector(vectors.newest.bitmap | left) if left else None
+    union = vectors.newest | left if left else None
     emptied = union is not None and len(union) == fragment.physical_rows
     return Moved(fragment if files or left else None, None if emptied else union, emptied, vectors.theirs)
 
@@ -197,8 +195,8 @@ def with_moved(
         gone = (*operation.deleted_fragment_ids, *emptied)
         return replace(operation, updated_fragments=tuple(updated), deleted_fragment_ids=gone)
     offsets = {
-        id: (FrozenBitMap.deserialize(data) - moved[id].gone).serialize() if id in moved else data
-        for id, data in operation.updated_fragment_offsets.items()
+        id: rows - moved[id].gone if id in moved else rows
+        for id, rows in operation.updated_fragment_offsets.items()
         if id not in emptied
     }
     removed = (*operation.removed_fragment_ids, *emptied)

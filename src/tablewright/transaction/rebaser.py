@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pyroaring import FrozenBitMap
-
 from tablewright.errors import CommitConflict, InvalidRequest
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment
 from tablewright.format.naming import deletion_path
+from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import Append, Delete, Merge, Operation, Project, Transaction, Update
 from tablewright.snapshot.files import write_deletion_vector
 from tablewright.snapshot.snapshot import Snapshot
@@ -118,12 +116,12 @@ class Rebaser:
         rebased = with_moved(operation, moved, self._write(moved, newest.version))
         if self._given is not None:
             gone = {id: change.gone for id, change in moved.items()}
-            left = {id: rows - gone.get(id, FrozenBitMap()) for id, rows in self._given.offsets.items()}
+            left = {id: rows - gone.get(id, RowSet()) for id, rows in self._given.offsets.items()}
             self.affected = replace(self._given, offsets={id: rows for id, rows in left.items() if rows})
         return self._as_of(newest, rebased)
 
     def _vectors(self, ours: Fragment | None, drift: Drift, newest: Snapshot) -> Vectors:
-        none = DeletionVector()
+        none = RowSet()
         base = self._base.deletion_vector(drift.before) or none
         mine = base if ours is None else self._base.deletion_vector(ours) or none
         return Vectors(base, mine, none if drift.after is None else newest.deletion_vector(drift.after) or none)

@@ -1,7 +1,7 @@
 """Stable row ids switched on for a table that has none: a change of metadata alone.
 
-Every row that exists takes its present *address* (fragment id << 32 | offset) as its row id, deleted ones too, and new
-ids begin above all addresses that were ever given: ``(highest fragment id + 1) << 32``. So
+Every row that exists takes its present *address* (``format/row_address.py``) as its row id, deleted ones too, and new
+ids begin above all addresses that were ever given, at the first one of the next fragment id. So
 
 - indices, which hold addresses, hold row ids from now on without a change, and entries of rows that are long gone name
   ids that no row will ever have;
@@ -26,17 +26,16 @@ from dataclasses import replace
 import numpy as np
 
 from tablewright.errors import CommitConflict, InvalidRequest
-from tablewright.format.fragment import FragmentList
+from tablewright.format.fragment import FRAGMENT_ID_MAX, FragmentList
 from tablewright.format.manifest import Manifest
+from tablewright.format.row_address import RowAddress
 from tablewright.format.row_id_ranges import encode_ranges
 from tablewright.format.row_ids import VersionSequence, encode_versions
 from tablewright.format.transaction import Merge, Transaction
 
-__all__ = ["enable_row_ids", "enables_row_ids", "switched_on"]
+__all__ = ["enable_row_ids", "enables_row_ids", "first_row_id", "switched_on"]
 
 _MARK = "tablewright.enable_stable_row_ids"
-_OFFSET_BITS = 32
-_FRAGMENT_IDS = 1 << 32
 _REUSE = "__lance_frag_reuse"
 
 
@@ -61,25 +60,30 @@ def switched_on(manifest: Manifest) -> Manifest:
     for rows in np.unique(fragments.physical_rows).tolist():
         known[rows] = encode_versions(VersionSequence.constant(rows, version))
     versions = [known[rows] for rows in fragments.physical_rows.tolist()]
-    highest = -1 if manifest.max_fragment_id is None else manifest.max_fragment_id
     return replace(
         manifest,
         fragments=fragments.with_lineage(_addresses(fragments), versions),
         stable_row_ids=True,
-        next_row_id=max(manifest.next_row_id, highest + 1 << _OFFSET_BITS),
+        next_row_id=first_row_id(manifest),
     )
+
+
+def first_row_id(manifest: Manifest) -> int:
+    """The first id for new rows: above all addresses that were ever given."""
+    highest = -1 if manifest.max_fragment_id is None else manifest.max_fragment_id
+    return max(manifest.next_row_id, int(RowAddress.of(highest + 1)))
 
 
 def _addresses(fragments: FragmentList) -> list[bytes]:
     """The row ids of each fragment: the addresses of its rows."""
-    starts = fragments.ids << np.uint64(_OFFSET_BITS)
+    starts = RowAddress.join(fragments.ids, np.zeros(len(fragments), np.int64))
     return encode_ranges(starts, starts + fragments.physical_rows)
 
 
 def _check(manifest: Manifest) -> None:
     if manifest.stable_row_ids:
         raise CommitConflict("Merge", "Merge", manifest.version, reason="stable row ids are on already")
-    if (manifest.max_fragment_id or 0) + 1 >= _FRAGMENT_IDS:
+    if (manifest.max_fragment_id or 0) >= FRAGMENT_ID_MAX:
         raise InvalidRequest(
             "This table has used up its fragment ids: no row id is left above its addresses. Copy its rows into a new "
             "table with write_dataset."

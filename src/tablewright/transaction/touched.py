@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyroaring import FrozenBitMap
-
 from tablewright.format.fragment import TOMBSTONE, Fragment, FragmentList
 from tablewright.format.index import IndexMetadata
+from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import (
     DataReplacement,
@@ -72,14 +71,14 @@ def changed_fragments(operation: Operation) -> frozenset[int]:
             return removed_fragments(operation) | frozenset(updated_by_id(operation))
 
 
-def patched_offsets(operation: Operation) -> dict[int, FrozenBitMap | None]:
+def patched_offsets(operation: Operation) -> dict[int, RowSet | None]:
     """Rows whose columns this operation changed in place, per fragment; ``None`` if it does not say which."""
     match operation:
         case DataReplacement():
             return dict.fromkeys(changed_fragments(operation))
         case Update() if operation.update_mode == UpdateMode.REWRITE_COLUMNS:
             known = operation.updated_fragment_offsets
-            return {id: FrozenBitMap.deserialize(known[id]) if id in known else None for id in updated_by_id(operation)}
+            return {id: known.get(id) for id in updated_by_id(operation)}
         case _:
             return {}
 

@@ -16,8 +16,8 @@ from tests.differential.paimon.referee import Pypaimon, same_rows, sorted_rows
 import tablewright.paimon as paimon
 from tablewright.errors import InvalidRequest, UnsupportedFeature
 from tablewright.expressions import compile_filter
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.deletion_vectors.paimon import encode_vector_file
+from tablewright.format.row_set import RowSet
 from tablewright.paimon.read import plan_read
 
 VECTORS = {"deletion-vectors.enabled": "true"}
@@ -210,7 +210,7 @@ def test_changed_schemas(pypaimon: Pypaimon) -> None:
 
 def foreign_vector(pypaimon: Pypaimon, name: str, data_file: str, positions: list[int], *, bucket: int = 0) -> None:
     """A vector of ours, committed by pypaimon."""
-    data, (place,) = encode_vector_file({data_file: DeletionVector.of(positions)})
+    data, (place,) = encode_vector_file({data_file: RowSet.of(positions)})
     index = Path(pypaimon.path(name), "index")
     index.mkdir(exist_ok=True)
     (index / f"index-foreign-{data_file}").write_bytes(data)

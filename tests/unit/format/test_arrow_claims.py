@@ -12,8 +12,9 @@ from tests.depth import deep
 
 from tablewright.errors import CorruptTable
 from tablewright.format.arrow_claims import batch_claims
-from tablewright.format.deletion_vector import DeletionVector, decode_deletion_vector, encode_deletion_vector
+from tablewright.format.deletion_vectors.lance import decode_deletion_vector, encode_deletion_vector
 from tablewright.format.fragment import DeletionFileType
+from tablewright.format.row_set import RowSet
 
 ARROW = DeletionFileType.ARROW_ARRAY
 SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
@@ -37,7 +38,7 @@ def test_rows_and_bytes_are_those_of_the_batch(compression: str | None, rows: in
 
 def test_what_we_write_passes() -> None:
     for count in (0, 1, 4999):
-        vector = DeletionVector.of(np.arange(count) * 3)
+        vector = RowSet.of(np.arange(count) * 3)
         data = encode_deletion_vector(vector, ARROW)
         assert decode_deletion_vector(data, ARROW, "here", rows_max=count) == vector
 

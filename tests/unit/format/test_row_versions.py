@@ -6,10 +6,10 @@ import pickle
 
 import numpy as np
 import pytest
-from pyroaring import BitMap
 
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.proto import rows_pb2
+from tablewright.format.row_set import RowSet
 from tablewright.format.row_versions import VersionSequence, decode_versions, encode_versions
 
 TOP = 2**64 - 1
@@ -49,8 +49,8 @@ def test_version_arithmetic() -> None:
     six = VersionSequence.constant(10, 1).patched(np.array([6, 7]), 8)
     assert six.runs == ((6, 1), (2, 8), (2, 1))
     assert len(six) == 10
-    assert VersionSequence.constant(10, 1).patched(BitMap([6, 7]), 8) == six
-    assert six.patched(BitMap(), 9) == six
+    assert VersionSequence.constant(10, 1).patched(RowSet.of([6, 7]), 8) == six
+    assert six.patched(RowSet(), 9) == six
     assert six.concat(VersionSequence.constant(3, 1)).runs == ((6, 1), (2, 8), (5, 1))
     assert six.select(np.array([7, 0, 1])).runs == ((1, 8), (2, 1))
     mask = np.ones(10, np.bool_)
@@ -59,7 +59,7 @@ def test_version_arithmetic() -> None:
     assert VersionSequence.constant(0, 5) == VersionSequence() == six.select(np.array([], np.int64))
     assert encode_versions(VersionSequence()) == b"" and len(decode_versions(b"", "p")) == 0
     assert VersionSequence.from_runs([(1, 3), (0, 9), (2, 3)]).runs == ((3, 3),)
-    for bad in (np.array([10]), np.array([-1])):
+    for bad in (np.array([10]), np.array([-1]), RowSet.of([10])):
         with pytest.raises(InvalidRequest):
             six.patched(bad, 3)
 

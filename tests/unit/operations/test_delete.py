@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyroaring import FrozenBitMap
 from tests.soon import assert_soon
 
 import tablewright as tw
 from tablewright.errors import InvalidRequest, StorageError
+from tablewright.format.row_set import RowSet
 from tablewright.operations.delete import finish_delete, matching_offsets, plan_delete, run_delete_task
 from tablewright.reading.match import live_rows
 from tablewright.testing.faulty_store import FailBefore, Fault, FaultyStore, LoseReply, on_call
@@ -58,7 +58,7 @@ class TestSteps:
         tasks = pickle.loads(pickle.dumps(plan.tasks))
         results = pickle.loads(pickle.dumps([run_delete_task(task, table._world) for task in tasks]))
         transaction, affected = finish_delete(plan, results, {}, table._world.ids.uuid())
-        assert affected.offsets == {0: FrozenBitMap([3]), 1: FrozenBitMap([7, 8])}
+        assert affected.offsets == {0: RowSet.of([3]), 1: RowSet.of([7, 8])}
         assert transaction.read_version == table.version
         assert all((Path(table.uri) / path).exists() for result in results for path in result.paths)
 

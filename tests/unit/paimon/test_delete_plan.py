@@ -8,8 +8,8 @@ import pytest
 from tests.unit.paimon.tables import append, create, ids_of, new_store, numbers
 
 from tablewright.errors import InvalidRequest, UnsupportedFeature
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.deletion_vectors.paimon import walk_vector_file
+from tablewright.format.row_set import RowSet
 from tablewright.paimon.delete_plan import Growth, finish_delete, plan_delete
 from tablewright.paimon.metadata import TableState, read_state
 from tablewright.paimon.opening import open_in
@@ -31,7 +31,7 @@ def staged(*, bucketed: bool) -> Store:
 
 
 def grown(state: TableState, number: int, before: list[int], after: list[int]) -> Growth:
-    return Growth(file=state.files[number], before=DeletionVector.of(before), after=DeletionVector.of(after))
+    return Growth(file=state.files[number], before=RowSet.of(before), after=RowSet.of(after))
 
 
 @pytest.mark.parametrize("bucketed", [False, True], ids=["unaware", "bucketed"])
@@ -115,6 +115,6 @@ def test_index_files_beside_data_that_lies_elsewhere() -> None:
     with pytest.raises(UnsupportedFeature, match="does not write there"):
         plan_delete(state, Places(state, store), state.snapshot, [grown(state, 0, [], [1])])
     inside = replace(state.files[0], external_path=None)
-    growth = Growth(file=inside, before=DeletionVector(), after=DeletionVector.of([1]))
+    growth = Growth(file=inside, before=RowSet(), after=RowSet.of([1]))
     plan = plan_delete(state, Places(state, store), state.snapshot, [growth])
     assert plan.buckets[0].directory == "bucket-0"

@@ -22,8 +22,8 @@ from tests.unit.paimon.tables import (
 
 import tablewright.paimon as paimon
 from tablewright.errors import CorruptTable
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.deletion_vectors.paimon import encode_vector_file
+from tablewright.format.row_set import RowSet
 from tablewright.paimon.metadata import read_state
 from tablewright.testing import FaultyStore
 
@@ -118,7 +118,7 @@ def test_vectors_that_can_not_be() -> None:
     state = read_state(start)
     assert state.snapshot is not None
     index, (file,) = f"manifest/{state.snapshot.index_manifest}", state.index.files
-    data, (far,) = encode_vector_file({file.ranges[0].data_file: DeletionVector.of([3, 10])})
+    data, (far,) = encode_vector_file({file.ranges[0].data_file: RowSet.of([3, 10])})
     for change, words in [
         ({"f2": far.length, "_CARDINALITY": 2}, "the vector of data-.*: 1 deleted offsets lie beyond the 10 rows"),
         ({"f2": far.length + 1, "_CARDINALITY": None}, "gives length"),

@@ -9,9 +9,9 @@ import pytest
 
 import tablewright as tw
 from tablewright.errors import CorruptTable, StorageError
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DeletionFileType, Fragment
 from tablewright.format.naming import HINT_PATH, deletion_path, manifest_path, transaction_file_path
+from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import Append, Transaction
 from tablewright.snapshot import (
     files,
@@ -109,14 +109,14 @@ def test_object_stores_need_no_hint() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- deletions
-def fragment(vector: DeletionVector, store: Store, file_type: DeletionFileType, rows: int = 100_000) -> Fragment:
+def fragment(vector: RowSet, store: Store, file_type: DeletionFileType, rows: int = 100_000) -> Fragment:
     deletion, _ = write_deletion_vector(store, 3, vector, 12, 345, file_type)
     return Fragment(id=3, files=(), physical_rows=rows, deletion=deletion)
 
 
 @pytest.mark.parametrize("file_type", DeletionFileType)
 def test_round_trip(file_type: DeletionFileType, tmp_path: Path) -> None:
-    vector = DeletionVector.of(np.arange(0, 9000, 3))
+    vector = RowSet.of(np.arange(0, 9000, 3))
     for store in (memory_world().store, open_store(tmp_path)):
         deleted = fragment(vector, store, file_type)
         assert deleted.deletion is not None and deleted.deletion.num_deleted_rows == 3000
@@ -144,7 +144,7 @@ def test_reads_are_cached_per_process(table: Store) -> None:
 
 def test_stores_of_tests_are_not_cached() -> None:
     store = FaultyStore(memory_world().store)
-    deleted = fragment(DeletionVector.of([1]), store, DeletionFileType.BITMAP)
+    deleted = fragment(RowSet.of([1]), store, DeletionFileType.BITMAP)
     read_deletion_vector(store, deleted)
     read_deletion_vector(store, deleted)
     assert [call.method for call in store.calls] == ["put", "get", "get"]
@@ -152,10 +152,10 @@ def test_stores_of_tests_are_not_cached() -> None:
 
 def test_what_does_not_fit_the_fragment_is_refused() -> None:
     store = memory_world().store
-    beyond = fragment(DeletionVector.of([1, 200]), store, DeletionFileType.BITMAP, rows=100)
+    beyond = fragment(RowSet.of([1, 200]), store, DeletionFileType.BITMAP, rows=100)
     with pytest.raises(CorruptTable, match="beyond the 100 rows"):
         read_deletion_vector(store, beyond)
-    deleted = fragment(DeletionVector.of([1, 2]), store, DeletionFileType.BITMAP)
+    deleted = fragment(RowSet.of([1, 2]), store, DeletionFileType.BITMAP)
     assert deleted.deletion is not None
     miscounted = deleted.with_deletion(replace(deleted.deletion, num_deleted_rows=3))
     with pytest.raises(CorruptTable, match="2 rows are deleted where the fragment says 3"):
@@ -166,7 +166,7 @@ def test_what_does_not_fit_the_fragment_is_refused() -> None:
 
 def test_garbage_and_failures() -> None:
     store = memory_world().store
-    deleted = fragment(DeletionVector.of([1]), store, DeletionFileType.ARROW_ARRAY)
+    deleted = fragment(RowSet.of([1]), store, DeletionFileType.ARROW_ARRAY)
     assert deleted.deletion is not None
     store.put(deletion_path(3, deleted.deletion), b"garbage")
     with pytest.raises(CorruptTable, match=r"_deletions/3-12-345\.arrow"):

@@ -10,9 +10,9 @@ import pytest
 
 import tablewright as tw
 from tablewright.errors import CorruptTable
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment, FragmentList
 from tablewright.format.row_ids import RowIdSequence, encode_row_ids
+from tablewright.format.row_set import RowSet
 from tablewright.snapshot import row_id_index
 from tablewright.snapshot.row_id_index import RowIdIndex
 
@@ -92,8 +92,8 @@ class _History:
     def fragments(self) -> FragmentList:
         return _list(*(_fragment(f, ids, len(self.deleted[f])) for f, ids in self.ids.items() if len(ids)))
 
-    def vector(self, fragment: Fragment) -> DeletionVector:
-        return DeletionVector.of(self.deleted[fragment.id])
+    def vector(self, fragment: Fragment) -> RowSet:
+        return RowSet.of(self.deleted[fragment.id])
 
     def check(self, index: RowIdIndex) -> None:
         asked = np.arange(max(0, self.next_id - 400), self.next_id + 3, dtype=np.uint64)
@@ -138,7 +138,7 @@ def test_pieces_lie_in_as_many_layers_as_there_are_above_each_other() -> None:
     steps, rows = 300, 70
     windows = [RowIdSequence.from_range(10 * step, 10 * step + rows) for step in range(steps)]
     index = RowIdIndex.of(_list(*(_fragment(step, ids, deleted=60) for step, ids in enumerate(windows))), "a manifest")
-    hidden = {step: DeletionVector.of(range(10, rows)) for step in range(steps - 1)}
+    hidden = {step: RowSet.of(range(10, rows)) for step in range(steps - 1)}
     ids = np.arange(10 * steps)
     addresses, found = index.locate(ids, lambda fragment: hidden.get(fragment.id))
     assert found.all()
@@ -176,7 +176,7 @@ def test_the_next_version_reads_only_what_changed(monkeypatch: pytest.MonkeyPatc
     newer = index.extended(after, "after")
     assert read == [4]
     assert newer.extended(after, "after") is newer
-    addresses, found = newer.locate([5, 6, 31, 75, 498, 499], lambda fragment: DeletionVector.of(deleted[fragment.id]))
+    addresses, found = newer.locate([5, 6, 31, 75, 498, 499], lambda fragment: RowSet.of(deleted[fragment.id]))
     assert found.tolist() == [True, True, True, False, True, True]
     assert addresses[found].tolist() == [50 << 32 | 1, 6, 50 << 32, 50 << 32 | 2, 49 << 32 | 9]
 
@@ -187,9 +187,9 @@ def test_ids_of_two_live_rows_and_wrong_counts_are_damage() -> None:
         RowIdIndex.of(twice, "a manifest")
     hidden = _list(_fragment(0, RowIdSequence.from_range(0, 10), 1), _fragment(1, RowIdSequence.from_range(9, 12)))
     index = RowIdIndex.of(hidden, "a manifest")
-    assert index.locate([9], lambda _: DeletionVector.of([9]))[0].tolist() == [1 << 32]
+    assert index.locate([9], lambda _: RowSet.of([9]))[0].tolist() == [1 << 32]
     with pytest.raises(CorruptTable, match="several live rows have the row ids 9"):
-        index.locate([3, 9, 9], lambda _: DeletionVector.of([4]))
+        index.locate([3, 9, 9], lambda _: RowSet.of([4]))
     short = replace(_fragment(0, RowIdSequence.from_range(0, 10)), physical_rows=11)
     with pytest.raises(CorruptTable, match="10 row ids for 11 rows"):
         RowIdIndex.of(_list(short), "a manifest")

@@ -5,8 +5,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyroaring import BitMap64
+from pyroaring import BitMap64, FrozenBitMap
 
+from tablewright.format.row_address import RowAddress
+from tablewright.format.row_set import RowSet
 from tablewright.transaction.affected import AffectedRows
 
 ADDRESSES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2**32 - 1)), max_size=30)
@@ -35,6 +37,12 @@ def test_union_is_what_both_touch(left: list[tuple[int, int]], right: list[tuple
         return AffectedRows.of_addresses([(fragment << 32) | offset for fragment, offset in pairs])
 
     assert rows(left).union(rows(right)) == rows(left + right)
+
+
+def test_offsets_in_any_form() -> None:
+    given = AffectedRows({0: FrozenBitMap([1, 2]), 7: RowSet.of([3])})
+    assert given == AffectedRows.of_addresses([1, 2, RowAddress.of(7, 3)])
+    assert given.of(0) == RowSet.of([1, 2]) and given.of(5) == RowSet() and len(given) == 3
 
 
 def test_addresses_must_be_numbers() -> None:

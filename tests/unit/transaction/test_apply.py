@@ -16,6 +16,7 @@ from tablewright.format.index import IndexMetadata
 from tablewright.format.manifest import BasePath, Manifest
 from tablewright.format.manifest_problems import problems_of_manifest
 from tablewright.format.row_ids import decode_row_ids, decode_versions
+from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import (
     Append,
@@ -226,7 +227,7 @@ def test_update_columns_tombstones_and_patches_lineage() -> None:
         updated_fragments=(rewritten,),
         fields_modified=(1,),
         update_mode=UpdateMode.REWRITE_COLUMNS,
-        updated_fragment_offsets={0: BitMap([1, 2]).serialize()},
+        updated_fragment_offsets={0: RowSet.of([1, 2])},
     )
     after = step(before, update)
     assert [file.path for file in after.fragments[0].files] == ["x.lance", "new.lance"]
@@ -246,7 +247,7 @@ def test_an_update_may_move_rows_of_one_fragment_and_rewrite_columns_of_another(
         fields_modified=(1,),
         fields_for_preserving_frag_bitmap=(1,),
         update_mode=UpdateMode.REWRITE_COLUMNS,
-        updated_fragment_offsets={1: BitMap([1]).serialize()},
+        updated_fragment_offsets={1: RowSet.of([1])},
     )
     after = step(before, update)
     assert (ids_of(after, 0), ids_of(after, 1), ids_of(after, 2)) == ([0, 1, 2, 3], [4, 5], [2])

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from pyroaring import BitMap, FrozenBitMap
+from pyroaring import BitMap
 
 from tablewright.errors import AccessDenied, CommitConflict, CommitUnknown, InvalidRequest, TableExists, VersionNotFound
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.envelope import decode_manifest_file, encode_manifest_file
 from tablewright.format.fragment import DataFile, DeletionFileType, Fragment
 from tablewright.format.index import IndexMetadata
 from tablewright.format.naming import HINT_PATH, decode_hint, deletion_path, encode_hint, manifest_path
+from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import (
     Append,
@@ -346,14 +346,14 @@ class TestUnitingDeletions:
 
     def deleting(self, world: World, base: Snapshot, offsets: set[int]) -> tuple[Transaction, AffectedRows]:
         target = base.fragments[0]
-        known = base.deletion_vector(target) or DeletionVector()
-        union = known.union(DeletionVector.of(sorted(offsets)))
+        known = base.deletion_vector(target) or RowSet()
+        union = known | RowSet.of(sorted(offsets))
         file, _ = write_deletion_vector(
             world.store, 0, union, base.version, world.ids.u64(), DeletionFileType.ARROW_ARRAY
         )
         touched = target.with_deletion(file)
         delete = Delete(updated_fragments=(touched,), deleted_fragment_ids=(), predicate="")
-        return transaction(world, base, delete), AffectedRows({0: FrozenBitMap(offsets)})
+        return transaction(world, base, delete), AffectedRows({0: RowSet.of(offsets)})
 
     def both(self, world: World, first: set[int], second: set[int], rows: int = 10) -> Snapshot:
         base = create(world, fragment(rows=rows))
@@ -386,7 +386,7 @@ class TestUnitingDeletions:
         assert vector is not None
         assert list(vector.to_numpy()) == [1, 2, 5]
         assert committed.affected is not None
-        assert committed.affected.offsets == {0: FrozenBitMap([5])}
+        assert committed.affected.offsets == {0: RowSet.of([5])}
 
     def test_files_that_a_rebase_made_needless_are_gone(self, world: World) -> None:
         after = self.both(world, {1}, {5})

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from pyroaring import BitMap, FrozenBitMap
 
 from tablewright.errors import CommitConflict, InvalidRequest
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.envelope import encode_manifest_file
 from tablewright.format.fragment import TOMBSTONE, DataFile, DeletionFileType, Fragment
 from tablewright.format.naming import manifest_path
+from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import (
     Append,
@@ -69,7 +68,7 @@ class Table:
         file, _ = write_deletion_vector(
             self.world.store,
             fragment,
-            DeletionVector.of(sorted(rows)),
+            RowSet.of(sorted(rows)),
             self.base.version,
             self.world.ids.u64(),
             DeletionFileType.ARROW_ARRAY,
@@ -77,14 +76,14 @@ class Table:
         return self.base.fragments.by_id(fragment).with_deletion(file)
 
     def delete(self, rows: set[int]) -> tuple[Delete, AffectedRows]:
-        return Delete(updated_fragments=(self.hiding(rows),)), AffectedRows({0: FrozenBitMap(rows)}, frozenset({A}))
+        return Delete(updated_fragments=(self.hiding(rows),)), AffectedRows({0: RowSet.of(rows)}, frozenset({A}))
 
     def move(self, rows: set[int]) -> tuple[Update, AffectedRows]:
         new = Fragment(id=0, files=(data_file(f"moved-{min(rows)}", A, B, C),), physical_rows=len(rows))
         update = Update(
             updated_fragments=(self.hiding(rows),), new_fragments=(new,), fields_for_preserving_frag_bitmap=(B,)
         )
-        return update, AffectedRows({0: FrozenBitMap(rows)}, frozenset({A, B}))
+        return update, AffectedRows({0: RowSet.of(rows)}, frozenset({A, B}))
 
     def patch(self, rows: set[int], field: int = B, reads: frozenset[int] | None = None) -> tuple[Update, AffectedRows]:
         changed = self.base.fragments.by_id(0).with_column_file(data_file(f"patched-{field}-{min(rows)}", field))
@@ -92,9 +91,9 @@ class Table:
             updated_fragments=(changed,),
             fields_modified=(field,),
             update_mode=UpdateMode.REWRITE_COLUMNS,
-            updated_fragment_offsets={0: BitMap(rows).serialize()},
+            updated_fragment_offsets={0: RowSet.of(rows)},
         )
-        return update, AffectedRows({0: FrozenBitMap(rows)}, reads if reads is not None else frozenset({A, field}))
+        return update, AffectedRows({0: RowSet.of(rows)}, reads if reads is not None else frozenset({A, field}))
 
     def add_column(self) -> tuple[Merge, None]:
         fragments = tuple(
@@ -241,7 +240,7 @@ class TestTrueConflicts:
     def test_a_whole_fragment(self, table: Table) -> None:
         table.stale(table.delete({1}))
         with pytest.raises(CommitConflict, match="removes the whole fragment"):
-            table.do(table.base, Delete(deleted_fragment_ids=(0,)), AffectedRows({0: FrozenBitMap(range(10))}))
+            table.do(table.base, Delete(deleted_fragment_ids=(0,)), AffectedRows({0: RowSet.of(range(10))}))
 
     def test_a_row_that_was_moved_and_then_deleted_elsewhere(self, table: Table) -> None:
         table.stale(table.move({1}))
@@ -269,7 +268,7 @@ class TestTrueConflicts:
         table.stale(table.delete({1}))
         operation, _ = table.delete({5})
         with pytest.raises(InvalidRequest, match="name exactly the rows"):
-            table.do(table.base, operation, AffectedRows({0: FrozenBitMap([6])}))
+            table.do(table.base, operation, AffectedRows({0: RowSet.of([6])}))
 
 
 class TestSilentWriters:

@@ -1,4 +1,4 @@
-"""Deletion vectors of other formats, a codec each: Paimon's index files, Delta Lake's, Iceberg's Puffin files.
+"""Deletion vectors, a codec per format: Lance's deletion files, Paimon's index files, Delta Lake's, Iceberg's Puffin.
 
-All of them decode to the value that Lance's deletion files hold too. Format: ``docs/format/deletion-vectors.md``.
+All of them encode one value, :class:`~tablewright.format.row_set.RowSet`. Format: ``docs/format/deletion-vectors.md``.
 """

@@ -29,8 +29,8 @@ import numpy as np
 from pyroaring import BitMap, FrozenBitMap, FrozenBitMap64
 
 from tablewright.errors import CorruptTable, InvalidRequest
-from tablewright.format.deletion_vector import DeletionVector, Offsets
-from tablewright.format.roaring import decode_bitmap, encode_bitmap, measure_bitmap
+from tablewright.format.roaring import encode_bitmap, measure_bitmap
+from tablewright.format.row_set import RowSet
 
 __all__ = [
     "FRAME_BYTES",
@@ -61,7 +61,7 @@ _LAST_KEY = 2**31 - 2
 class Bin:
     """A decoded bin: its vector, the width of its bitmap, and the bytes of its payload."""
 
-    vector: DeletionVector
+    vector: RowSet
     width: Width
     payload_size: int
 
@@ -72,20 +72,20 @@ class Bin:
 
 
 # ------------------------------------------------------------------------------------------------------------- encoding
-def encode_bin(vector: DeletionVector, width: Width = 32) -> bytes:
+def encode_bin(vector: RowSet, width: Width = 32) -> bytes:
     """The bin of a vector, size and checksum included; :class:`InvalidRequest` where the width can't hold it.
 
-    >>> encode_bin(DeletionVector.of([0, 2, 5, 9])).hex()
+    >>> encode_bin(RowSet.of([0, 2, 5, 9])).hex()
     '0000001c5e43f2d03a30000001000000000003001000000000000200050009003060e19c'
     """
     payload = encode_payload(vector, width)
     return struct.pack(">I", len(payload)) + payload + struct.pack(">I", zlib.crc32(payload))
 
 
-def encode_payload(vector: DeletionVector, width: Width) -> bytes:
+def encode_payload(vector: RowSet, width: Width) -> bytes:
     """Magic and bitmap alone, as they stand inside a bin or inline in a Delta log.
 
-    >>> encode_payload(DeletionVector.of(range(1, 9)), 64).hex()
+    >>> encode_payload(RowSet.of(range(1, 9)), 64).hex()
     'd1d339640100000000000000000000003b3000000100000700010001000700'
     """
     if width not in _MAGIC:
@@ -97,7 +97,7 @@ def encode_payload(vector: DeletionVector, width: Width) -> bytes:
             + (" Write it with 64 bits." if width == 32 else "")
         )
     if width == 32:
-        return _MAGIC[32] + _smallest(vector.to_numpy())
+        return _MAGIC[32] + _smallest(vector.bitmap.to_array())
     if last is not None and ((last >> 32) + 1) * _FILLER.itemsize > _BIN_BYTES_MAX:
         raise InvalidRequest(f"A bin takes at most 2 GiB; position {last} needs more than that in empty bitmaps.")
     payload = b"".join([_MAGIC[64], struct.pack("<Q", 0 if last is None else (last >> 32) + 1), *_parts(vector)])
@@ -106,16 +106,16 @@ def encode_payload(vector: DeletionVector, width: Width) -> bytes:
     return payload
 
 
-def _smallest(positions: Offsets) -> bytes:
+def _smallest(positions: array.array[int]) -> bytes:
     # From plain arrays: a run that is no longer than its array stays what it was, and equal sets would differ in bytes.
-    bitmap = BitMap(array.array("I", positions.astype(np.uint32, copy=False).tobytes()), optimize=False)
+    bitmap = BitMap(positions, optimize=False)
     bitmap.run_optimize()
     return encode_bitmap(bitmap)
 
 
-def _parts(vector: DeletionVector) -> Iterator[bytes]:
+def _parts(vector: RowSet) -> Iterator[bytes]:
     """Key and bitmap of each upper half, with empty ones in the gaps."""
-    positions = vector.to_numpy().astype(np.uint64, copy=False)
+    positions = vector.to_numpy().view(np.uint64)
     keys, firsts = np.unique(positions >> np.uint64(32), return_index=True)
     bounds = np.append(firsts, len(positions))
     next_key = 0
@@ -124,17 +124,18 @@ def _parts(vector: DeletionVector) -> Iterator[bytes]:
         gap["key"], gap["bitmap"] = np.arange(next_key, key), int.from_bytes(_EMPTY_BITMAP, "little")
         yield gap.tobytes()
         yield struct.pack("<I", key)
-        yield _smallest(positions[bounds[number] : bounds[number + 1]] & np.uint64(0xFFFFFFFF))
+        lower = (positions[bounds[number] : bounds[number + 1]] & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+        yield _smallest(array.array("I", lower.tobytes()))
         next_key = key + 1
 
 
 # ------------------------------------------------------------------------------------------------------------- decoding
-def decode_bin(data: bytes | memoryview, *, path: str, bin: int | str, width: Width | None = None) -> DeletionVector:
+def decode_bin(data: bytes | memoryview, *, path: str, bin: int | str, width: Width | None = None) -> RowSet:
     """The vector in the bytes of exactly one bin; :class:`CorruptTable` naming file and bin for anything else.
 
     The magic tells the width; a given ``width`` refuses the other one.
 
-    >>> decode_bin(encode_bin(DeletionVector.of([7]), 64), path="index-1", bin=0).to_numpy().tolist()
+    >>> decode_bin(encode_bin(RowSet.of([7]), 64), path="index-1", bin=0).to_numpy().tolist()
     [7]
     """
     found = decode_bin_at(data, 0, path=path, bin=bin, width=width)
@@ -148,7 +149,7 @@ def decode_bin_at(
 ) -> Bin:
     """The bin that begins at ``offset``; other bytes may follow it.
 
-    >>> decode_bin_at(b"abc" + encode_bin(DeletionVector.of([7]), 32) + b"d", 3, path="index-1", bin=0).width
+    >>> decode_bin_at(b"abc" + encode_bin(RowSet.of([7]), 32) + b"d", 3, path="index-1", bin=0).width
     32
     """
     view = memoryview(data)[offset:] if offset >= 0 else memoryview(b"")
@@ -165,20 +166,16 @@ def decode_bin_at(
     return Bin(vector, found, size)
 
 
-def decode_payload(
-    data: bytes | memoryview, *, path: str, bin: int | str, width: Width | None = None
-) -> DeletionVector:
+def decode_payload(data: bytes | memoryview, *, path: str, bin: int | str, width: Width | None = None) -> RowSet:
     """The vector in magic and bitmap alone, where nothing but their own structure can be checked.
 
-    >>> decode_payload(encode_payload(DeletionVector.of([7]), 64), path="log", bin="inline").to_numpy().tolist()
+    >>> decode_payload(encode_payload(RowSet.of([7]), 64), path="log", bin="inline").to_numpy().tolist()
     [7]
     """
     return _decode_payload(memoryview(data), path, bin, width)[0]
 
 
-def _decode_payload(
-    payload: memoryview, path: str, bin: int | str, wanted: Width | None
-) -> tuple[DeletionVector, Width]:
+def _decode_payload(payload: memoryview, path: str, bin: int | str, wanted: Width | None) -> tuple[RowSet, Width]:
     magic = bytes(payload[:_MAGIC_BYTES])
     width = next((width for width, known in _MAGIC.items() if known == magic), None)
     if width is None:
@@ -194,11 +191,11 @@ def _decode_payload(
     return vector, width
 
 
-def _decode_32(data: memoryview) -> DeletionVector:
-    return DeletionVector(decode_bitmap(bytes(data)))
+def _decode_32(data: memoryview) -> RowSet:
+    return RowSet.from_bytes(bytes(data))
 
 
-def _decode_64(data: memoryview) -> DeletionVector:
+def _decode_64(data: memoryview) -> RowSet:
     if len(data) < 8:
         raise ValueError("the count of its bitmaps is cut off")
     (count,) = struct.unpack_from("<Q", data)
@@ -225,8 +222,8 @@ def _decode_64(data: memoryview) -> DeletionVector:
     if at != len(data):
         raise ValueError(f"{len(data) - at} bytes follow its last bitmap")
     if not beyond:
-        return DeletionVector(below)
-    return DeletionVector(below, FrozenBitMap64.deserialize(b"".join([struct.pack("<Q", len(beyond)), *beyond])))
+        return RowSet(below)
+    return RowSet(below, FrozenBitMap64.deserialize(b"".join([struct.pack("<Q", len(beyond)), *beyond])))
 
 
 def _corrupt(path: str, bin: int | str, problem: str) -> NoReturn:

@@ -22,7 +22,6 @@ from typing import Any, Literal, NoReturn
 from uuid import UUID
 
 from tablewright.errors import CorruptTable, InvalidRequest
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.deletion_vectors.bins import (
     FRAME_BYTES,
     decode_bin_at,
@@ -31,6 +30,7 @@ from tablewright.format.deletion_vectors.bins import (
     encode_payload,
 )
 from tablewright.format.deletion_vectors.z85 import decode_z85, encode_z85
+from tablewright.format.row_set import RowSet
 
 __all__ = ["DeltaVector", "decode_delta", "encode_delta_file", "encode_delta_inline"]
 
@@ -113,13 +113,13 @@ class DeltaVector:
 
 # ------------------------------------------------------------------------------------------------------------- encoding
 def encode_delta_file(
-    vectors: Iterable[DeletionVector], place: UUID | str, directory: str = ""
+    vectors: Iterable[RowSet], place: UUID | str, directory: str = ""
 ) -> tuple[bytes, tuple[DeltaVector, ...]]:
     """A file of vectors and a descriptor for each, in their order.
 
     ``place`` is a uuid, for a file that lies in the table (in ``directory``, if given), or else its absolute path.
 
-    >>> data, (vector,) = encode_delta_file([DeletionVector.of([0, 2, 5, 9])], UUID(int=0))
+    >>> data, (vector,) = encode_delta_file([RowSet.of([0, 2, 5, 9])], UUID(int=0))
     >>> len(data), vector.path_or_inline_dv, vector.offset, vector.size_in_bytes
     (49, '00000000000000000000', 1, 40)
     """
@@ -138,10 +138,10 @@ def encode_delta_file(
     return b"".join(parts), tuple(descriptors)
 
 
-def encode_delta_inline(vector: DeletionVector) -> DeltaVector:
+def encode_delta_inline(vector: RowSet) -> DeltaVector:
     """A descriptor that holds the vector itself: for small ones, since every reader of the log reads it.
 
-    >>> encode_delta_inline(DeletionVector.of(range(1, 9))).path_or_inline_dv
+    >>> encode_delta_inline(RowSet.of(range(1, 9))).path_or_inline_dv
     '^Bg9^0rr910000000000j1{Tm0rr980096200-G7'
     """
     payload = encode_payload(vector, 64)
@@ -149,10 +149,10 @@ def encode_delta_inline(vector: DeletionVector) -> DeltaVector:
 
 
 # ------------------------------------------------------------------------------------------------------------- decoding
-def decode_delta(descriptor: DeltaVector, data: bytes, path: str) -> DeletionVector:
+def decode_delta(descriptor: DeltaVector, data: bytes, path: str) -> RowSet:
     """The vector of a descriptor. ``data`` is its whole file, and nothing for an inline one; ``path`` is for errors.
 
-    >>> decode_delta(encode_delta_inline(DeletionVector.of([4])), b"", "_delta_log/1.json").to_numpy().tolist()
+    >>> decode_delta(encode_delta_inline(RowSet.of([4])), b"", "_delta_log/1.json").to_numpy().tolist()
     [4]
     """
     if descriptor.storage_type == "i":
@@ -170,7 +170,7 @@ def decode_delta(descriptor: DeltaVector, data: bytes, path: str) -> DeletionVec
     return vector
 
 
-def _decode_inline(descriptor: DeltaVector, path: str) -> DeletionVector:
+def _decode_inline(descriptor: DeltaVector, path: str) -> RowSet:
     try:
         padded = decode_z85(descriptor.path_or_inline_dv)
     except ValueError as error:

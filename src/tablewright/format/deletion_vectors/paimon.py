@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tablewright.errors import CorruptTable, InvalidRequest
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.deletion_vectors.bins import FRAME_BYTES, Bin, Width, decode_bin_at, encode_bin
+from tablewright.format.row_set import RowSet
 
 __all__ = [
     "BinPlace",
@@ -73,12 +73,10 @@ def _length(width: Width, payload_size: int) -> int:
 
 
 # ------------------------------------------------------------------------------------------------------------- encoding
-def encode_vector_file(
-    vectors: Mapping[str, DeletionVector], width: Width = 32
-) -> tuple[bytes, tuple[VectorRange, ...]]:
+def encode_vector_file(vectors: Mapping[str, RowSet], width: Width = 32) -> tuple[bytes, tuple[VectorRange, ...]]:
     """One file with the vectors of these data files, in their order, and where each lies.
 
-    >>> data, ranges = encode_vector_file({"a.parquet": DeletionVector.of([0, 2, 5, 9])})
+    >>> data, ranges = encode_vector_file({"a.parquet": RowSet.of([0, 2, 5, 9])})
     >>> len(data), ranges
     (37, (VectorRange(data_file='a.parquet', offset=1, length=28, cardinality=4),))
     >>> encode_vector_file({})
@@ -88,11 +86,11 @@ def encode_vector_file(
 
 
 def encode_vector_files(
-    vectors: Mapping[str, DeletionVector], *, target_size: int = TARGET_SIZE, width: Width = 32
+    vectors: Mapping[str, RowSet], *, target_size: int = TARGET_SIZE, width: Width = 32
 ) -> tuple[tuple[bytes, tuple[VectorRange, ...]], ...]:
     """As many files as Paimon would write: one ends with the bin that makes it longer than ``target_size`` bytes.
 
-    >>> five = {f"{name}.parquet": DeletionVector.of([1]) for name in "abcde"}
+    >>> five = {f"{name}.parquet": RowSet.of([1]) for name in "abcde"}
     >>> [(len(data), len(ranges)) for data, ranges in encode_vector_files(five, target_size=50)]
     [(61, 2), (61, 2), (31, 1)]
     """
@@ -104,7 +102,7 @@ def encode_vector_files(
 
 
 def _file(
-    waiting: Iterator[tuple[str, DeletionVector]], width: Width, target_size: int | None
+    waiting: Iterator[tuple[str, RowSet]], width: Width, target_size: int | None
 ) -> tuple[bytes, tuple[VectorRange, ...]]:
     """A file of the next vectors: of all, or until it has grown past its target."""
     parts, ranges, size = [VERSION], [], len(VERSION)
@@ -121,20 +119,20 @@ def _file(
 
 
 # ------------------------------------------------------------------------------------------------------------- decoding
-def decode_vector(data: bytes | memoryview, range: VectorRange, path: str) -> DeletionVector:
+def decode_vector(data: bytes | memoryview, range: VectorRange, path: str) -> RowSet:
     """The vector of one range. ``data`` begins with its bin: the bytes from ``range.offset`` on, what follows is left.
 
-    >>> data, (place,) = encode_vector_file({"a.parquet": DeletionVector.of([3])}, width=64)
+    >>> data, (place,) = encode_vector_file({"a.parquet": RowSet.of([3])}, width=64)
     >>> decode_vector(data[place.offset : place.end_max], place, "index-1").to_numpy().tolist()
     [3]
     """
     return _decode(data, 0, range, path)
 
 
-def decode_vectors(data: bytes | memoryview, ranges: Sequence[VectorRange], path: str) -> dict[str, DeletionVector]:
+def decode_vectors(data: bytes | memoryview, ranges: Sequence[VectorRange], path: str) -> dict[str, RowSet]:
     """The vectors of some ranges out of a whole file, by data file.
 
-    >>> data, ranges = encode_vector_file({"a.parquet": DeletionVector.of([3]), "b.parquet": DeletionVector()})
+    >>> data, ranges = encode_vector_file({"a.parquet": RowSet.of([3]), "b.parquet": RowSet()})
     >>> {name: len(vector) for name, vector in decode_vectors(data, ranges, "index-1").items()}
     {'a.parquet': 1, 'b.parquet': 0}
     """
@@ -145,15 +143,15 @@ def decode_vectors(data: bytes | memoryview, ranges: Sequence[VectorRange], path
     return vectors
 
 
-def walk_vector_file(data: bytes | memoryview, path: str) -> tuple[tuple[BinPlace, DeletionVector], ...]:
+def walk_vector_file(data: bytes | memoryview, path: str) -> tuple[tuple[BinPlace, RowSet], ...]:
     """All bins of a whole file, one after the other; their data files are in the index manifest only.
 
-    >>> data, _ = encode_vector_file({"a.parquet": DeletionVector.of([3])}, width=64)
+    >>> data, _ = encode_vector_file({"a.parquet": RowSet.of([3])}, width=64)
     >>> [(place.offset, place.length, len(vector)) for place, vector in walk_vector_file(data, "index-1")]
     [(1, 42, 1)]
     """
     _check_version(data, path)
-    found, offset = list[tuple[BinPlace, DeletionVector]](), len(VERSION)
+    found, offset = list[tuple[BinPlace, RowSet]](), len(VERSION)
     while offset < len(data):
         bin = decode_bin_at(data, offset, path=path, bin=f"{len(found)} at byte {offset}")
         found.append((BinPlace(offset, _length(bin.width, bin.payload_size), len(bin.vector), bin.width), bin.vector))
@@ -168,7 +166,7 @@ def _check_version(data: bytes | memoryview, path: str) -> None:
         raise CorruptTable(path, (f"the deletion-vectors file {begin}; version {VERSION[0]} is the one that is known",))
 
 
-def _decode(data: bytes | memoryview, at: int, range: VectorRange, path: str) -> DeletionVector:
+def _decode(data: bytes | memoryview, at: int, range: VectorRange, path: str) -> RowSet:
     name = f"of {range.data_file} at byte {range.offset}"
     if range.offset < len(VERSION) or range.length < 0:
         raise CorruptTable(path, (f"bin {name}: no bin has offset {range.offset} and length {range.length}",))

@@ -22,8 +22,8 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from tablewright.errors import CorruptTable, InvalidRequest, UnsupportedFeature
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.deletion_vectors.bins import decode_bin, encode_bin
+from tablewright.format.row_set import RowSet
 
 __all__ = ["PuffinBlob", "PuffinFooter", "decode_puffin", "decode_puffin_blob", "decode_puffin_footer", "encode_puffin"]
 
@@ -65,12 +65,10 @@ class PuffinFooter:
 
 
 # ------------------------------------------------------------------------------------------------------------- encoding
-def encode_puffin(
-    vectors: Mapping[str, DeletionVector], *, created_by: str = "tablewright"
-) -> tuple[bytes, PuffinFooter]:
+def encode_puffin(vectors: Mapping[str, RowSet], *, created_by: str = "tablewright") -> tuple[bytes, PuffinFooter]:
     """One file with the vectors of these data files (by their location in Iceberg's metadata), and its footer.
 
-    >>> data, footer = encode_puffin({"s3://b/t/a.parquet": DeletionVector.of([0, 2, 5, 9])})
+    >>> data, footer = encode_puffin({"s3://b/t/a.parquet": RowSet.of([0, 2, 5, 9])})
     >>> [(blob.offset, blob.length, blob.data_file) for blob in footer.blobs]
     [(4, 48, 's3://b/t/a.parquet')]
     """
@@ -115,14 +113,14 @@ def _footer_json(footer: PuffinFooter) -> bytes:
 
 
 # ------------------------------------------------------------------------------------------------------------- decoding
-def decode_puffin(data: bytes, path: str) -> dict[str, DeletionVector]:
+def decode_puffin(data: bytes, path: str) -> dict[str, RowSet]:
     """All deletion vectors of a whole file, by data file.
 
-    >>> data, _ = encode_puffin({"a.parquet": DeletionVector.of([1]), "b.parquet": DeletionVector.of([2, 2**32])})
+    >>> data, _ = encode_puffin({"a.parquet": RowSet.of([1]), "b.parquet": RowSet.of([2, 2**32])})
     >>> {name: vector.to_numpy().tolist() for name, vector in decode_puffin(data, "dv.puffin").items()}
     {'a.parquet': [1], 'b.parquet': [2, 4294967296]}
     """
-    vectors: dict[str, DeletionVector] = {}
+    vectors: dict[str, RowSet] = {}
     for blob in decode_puffin_footer(data, path).blobs:
         if blob.type != VECTOR_TYPE:
             continue
@@ -133,10 +131,10 @@ def decode_puffin(data: bytes, path: str) -> dict[str, DeletionVector]:
     return vectors
 
 
-def decode_puffin_blob(data: bytes, blob: PuffinBlob, path: str) -> DeletionVector:
+def decode_puffin_blob(data: bytes, blob: PuffinBlob, path: str) -> RowSet:
     """The vector in the bytes of exactly one blob, as ``offset`` and ``length`` of footer or manifest give them.
 
-    >>> data, footer = encode_puffin({"a.parquet": DeletionVector.of([1])})
+    >>> data, footer = encode_puffin({"a.parquet": RowSet.of([1])})
     >>> (blob,) = footer.blobs
     >>> decode_puffin_blob(data[blob.offset : blob.offset + blob.length], blob, "dv.puffin").to_numpy().tolist()
     [1]

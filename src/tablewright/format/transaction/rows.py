@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pyroaring import BitMap
-
 from tablewright.errors import CorruptTable
 from tablewright.format.fragment import (
     Fragment,
@@ -25,7 +23,7 @@ from tablewright.format.index import (
 from tablewright.format.manifest_codec import base_path_from_message, base_path_to_message
 from tablewright.format.proto import table_pb2 as table_pb
 from tablewright.format.proto import transaction_pb2 as pb
-from tablewright.format.roaring import decode_bitmap, encode_bitmap
+from tablewright.format.row_set import RowSet
 from tablewright.format.schema import schema_from_proto, schema_to_proto
 from tablewright.format.transaction.values import (
     Append,
@@ -200,21 +198,18 @@ def _encode_update(value: Update) -> Any:
         compacted_sstables=value.compacted_sstables,
         fields_for_preserving_frag_bitmap=value.fields_for_preserving_frag_bitmap,
         inserted_rows=None if value.inserted_rows is None else _encode_filter(value.inserted_rows),
-        updated_fragment_offset_bitmaps=dict(value.updated_fragment_offsets),
+        updated_fragment_offset_bitmaps={id: rows.to_bytes() for id, rows in value.updated_fragment_offsets.items()},
     )
     message.update_mode = int(value.update_mode)
     return message
 
 
 def _decode_update(message: pb.Update, path: str) -> Update:
-    offsets = {
-        fragment: encode_bitmap(BitMap(one.values)) for fragment, one in message.updated_fragment_offsets.items()
-    }
-    offsets.update(message.updated_fragment_offset_bitmaps)
+    offsets = {fragment: RowSet.of(one.values) for fragment, one in message.updated_fragment_offsets.items()}
     try:
         update_mode = UpdateMode(message.update_mode)
-        for bitmap in offsets.values():
-            decode_bitmap(bitmap)
+        for fragment, bitmap in message.updated_fragment_offset_bitmaps.items():
+            offsets[fragment] = RowSet.from_bytes(bitmap)
     except ValueError as error:
         raise CorruptTable(path, (f"the update can't be decoded: {error}",)) from error
     return Update(

@@ -18,6 +18,7 @@ from uuid import UUID
 from tablewright.format.fragment import DataFile, Fragment, FragmentList
 from tablewright.format.index import IndexFile, IndexMetadata
 from tablewright.format.manifest import BasePath
+from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
 
 __all__ = [
@@ -198,7 +199,7 @@ class KeyExistenceFilter:
 class Update:
     """Rows changed, and maybe some came or went: update, merge-insert.
 
-    ``updated_fragment_offsets`` holds, per fragment, a serialised roaring bitmap of the offsets whose columns changed.
+    ``updated_fragment_offsets`` holds, per fragment, the rows whose columns changed in place.
     ``compacted_sstables`` are carried along as bytes.
     """
 
@@ -210,7 +211,7 @@ class Update:
     fields_for_preserving_frag_bitmap: tuple[int, ...] = ()
     update_mode: UpdateMode = UpdateMode.REWRITE_ROWS
     inserted_rows: KeyExistenceFilter | None = None
-    updated_fragment_offsets: Mapping[int, bytes] = field(default_factory=dict)
+    updated_fragment_offsets: Mapping[int, RowSet] = field(default_factory=dict)
     compacted_sstables: tuple[bytes, ...] = ()
     unknown: bytes = b""
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.row_ids import RowIdSequence, VersionSequence
+from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.segments import Range, RangeWithBitmap, RangeWithHoles, Segment, SortedArray
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
 ]
 
 Numbers = npt.NDArray[np.uint64]
-Offsets = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int8]
 
 KINDS = ("insert", "update_preimage", "update_postimage", "delete")
@@ -130,11 +129,11 @@ class Picks:
         return Picks(self.fragments[begins], self.offsets[begins], counts, self.ids[begins], self.kinds[begins])
 
 
-def runs_of_fragment(ids: RowIdSequence, updated: VersionSequence, gone: DeletionVector | None, fragment: int) -> Runs:
+def runs_of_fragment(ids: RowIdSequence, updated: VersionSequence, gone: RowSet | None, fragment: int) -> Runs:
     """The runs of a fragment, in the order of its rows. ``fragment`` is the number that they carry.
 
     >>> ids, updated = RowIdSequence.from_range(10, 15), VersionSequence.constant(5, 1)
-    >>> runs = runs_of_fragment(ids, updated, DeletionVector.of([2]), 0)
+    >>> runs = runs_of_fragment(ids, updated, RowSet.of([2]), 0)
     >>> runs.ids.tolist(), runs.counts.tolist(), runs.offsets.tolist()
     ([10, 13], [2, 2], [0, 3])
     """
@@ -202,7 +201,7 @@ def _stretches(segment: Segment) -> tuple[Numbers, Offsets]:
     return values[begins], np.diff(np.append(begins, len(values)))
 
 
-def _live_ranges(gone: DeletionVector | None, rows: int) -> tuple[Offsets, Offsets]:
+def _live_ranges(gone: RowSet | None, rows: int) -> tuple[Offsets, Offsets]:
     """Where live rows begin and end."""
     deleted = np.zeros(0, np.int64) if gone is None else gone.to_numpy().astype(np.int64)
     begins, ends = np.append(0, deleted + 1), np.append(deleted, rows)

@@ -22,9 +22,10 @@ from tablewright.data.read import Rows, beside, no_columns
 from tablewright.expressions.filters import Predicate
 from tablewright.format.fragment import Fragment
 from tablewright.format.manifest import BasePath
+from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
 from tablewright.operations.change_feed.columns import fit_rows
-from tablewright.operations.change_feed.runs import KINDS, Codes, Numbers, Offsets, Picks
+from tablewright.operations.change_feed.runs import KINDS, Codes, Numbers, Picks
 from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan, ReadPlan
 from tablewright.reading.projection import Output, Path, RowLayout, Selection

@@ -7,16 +7,14 @@ struct is never null in files of version 2.0, which could not say so.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as at
 
 from tablewright.data.assemble import null_array
 from tablewright.data.sizes import fixed_width
+from tablewright.format.row_set import Offsets
 
 __all__ = ["Filler", "placeholder"]
-
-Offsets = npt.NDArray[np.int64]
 
 
 class Filler:

@@ -17,6 +17,7 @@ import pyarrow.types as at
 
 from tablewright.expressions.casts import lance_name
 from tablewright.expressions.scope import SYSTEM_COLUMNS
+from tablewright.format.row_address import RowAddress
 from tablewright.format.schema import Schema
 from tablewright.operations.columns.plan import ColumnsPlan, plan_columns
 from tablewright.operations.columns.schema import InvalidColumns, add_to_schema, as_column_errors
@@ -26,7 +27,6 @@ from tablewright.snapshot.snapshot import Snapshot
 __all__ = ["Join", "JoinedColumns", "Lookup", "Patch", "PatchedColumns"]
 
 Positions = npt.NDArray[np.int64]
-_OFFSET_MASK = np.uint64(0xFFFFFFFF)
 
 
 class Lookup:
@@ -160,7 +160,7 @@ class PatchedColumns:
         places = self.lookup.find(batch.column(self.key))
         hits = np.flatnonzero(places >= 0)
         addresses = batch.column("_rowaddr").to_numpy(zero_copy_only=False)
-        self.matched.append((addresses[hits] & _OFFSET_MASK).astype(np.int64))
+        self.matched.append(RowAddress.split(addresses[hits])[1])
         if not len(hits):
             return batch.select(self.schema.names)
         new = self.lookup.take(places[hits])

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tablewright.format.row_set import RowSet
 from tablewright.operations.merge_insert.clauses import InvalidMerge
 from tablewright.operations.merge_insert.keys.key_table import Positions
-from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Offsets, Pairs, no_offsets
+from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.rewrite.costs import REWRITE_ROWS, Decision, decide
@@ -30,8 +31,8 @@ class Actions:
     """
 
     updated: Mapping[int, Pairs]
-    deleted: Mapping[int, Offsets]
-    found: Mapping[int, Offsets]
+    deleted: Mapping[int, RowSet]
+    found: Mapping[int, RowSet]
     inserted: Positions
     decision: Decision
 
@@ -80,18 +81,15 @@ def decide_merge(
     )
 
 
-def _deleted(plan: MergePlan, matches: FragmentMatches) -> Offsets:
-    if plan.clauses.when_matched == "delete":
-        if matches.unmatched is None or not len(matches.unmatched):
-            return matches.pairs.offsets
-        return np.union1d(matches.pairs.offsets, matches.unmatched)
-    return no_offsets() if matches.unmatched is None else matches.unmatched
+def _deleted(plan: MergePlan, matches: FragmentMatches) -> RowSet:
+    unmatched = RowSet() if matches.unmatched is None else matches.unmatched
+    return RowSet.of(matches.pairs.offsets) | unmatched if plan.clauses.when_matched == "delete" else unmatched
 
 
-def _found(plan: MergePlan, matches: FragmentMatches) -> Offsets:
+def _found(plan: MergePlan, matches: FragmentMatches) -> RowSet:
     if not plan.clauses.insert:
-        return no_offsets()
-    return matches.passed_over.offsets if plan.clauses.updates else matches.pairs.offsets
+        return RowSet()
+    return RowSet.of((matches.passed_over if plan.clauses.updates else matches.pairs).offsets)
 
 
 def _unmet(matches: Mapping[int, FragmentMatches], source_rows: int, dropped: Positions) -> Positions:

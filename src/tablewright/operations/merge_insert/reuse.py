@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 import numpy as np
 
 from tablewright.format.schema import Schema
-from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs
+from tablewright.operations.merge_insert.match.pairs import FragmentMatches
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.write.tasks import (
     HideTask,
@@ -96,18 +96,18 @@ def _effect(task: MergeWriteTask) -> Hashable:
         case MergeColumnsTask():
             return "patched", task.file_version, _effect_of_part(task.part)
         case InsertTask():
-            return "inserted", task.file_version, _digest(Pairs(), task.positions)
+            return "inserted", task.file_version, _digest(task.positions)
         case HideTask():
-            return "hidden", tuple((fragment, _digest(Pairs(), offsets)) for fragment, offsets in task.parts)
+            return "hidden", task.parts
 
 
 def _effect_of_part(part: MergePart) -> Hashable:
-    return part.fragment, _digest(part.pairs, part.deleted)
+    return part.fragment, part.deleted, _digest(part.pairs.offsets, part.pairs.positions)
 
 
-def _digest(pairs: Pairs, others: np.ndarray) -> bytes:
+def _digest(*arrays: np.ndarray) -> bytes:
     digest = hashlib.blake2b(digest_size=32)
-    for array in (pairs.offsets, pairs.positions, others):
+    for array in arrays:
         digest.update(len(array).to_bytes(8, "little"))
         digest.update(np.ascontiguousarray(array).data)
     return digest.digest()

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
 from tablewright.errors import InvalidRequest
+from tablewright.format.row_set import Offsets
 
 __all__ = ["concatenated", "filled", "placed"]
-
-Offsets = npt.NDArray[np.int64]
 
 
 def placed(old: pa.Array, at_rows: Offsets, values: pa.Array) -> pa.Array:

@@ -13,10 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pyroaring import FrozenBitMap
-
 from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.naming import data_path
+from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import Transaction, Update, UpdateMode
 from tablewright.operations.rewrite.hide import Hidden, HiddenRows, with_hidden_rows
 from tablewright.operations.rewrite.move import MovedRows
@@ -76,7 +75,7 @@ def finish_rewrite(
         fields_modified=tuple(patched_ids) if patched else (),
         fields_for_preserving_frag_bitmap=tuple(moved_ids) if moved or not patched else (),
         update_mode=UpdateMode.REWRITE_COLUMNS if patched else UpdateMode.REWRITE_ROWS,
-        updated_fragment_offsets={each.fragment_id: each.offsets for each in patched},
+        updated_fragment_offsets={each.fragment_id: each.rows for each in patched},
     )
     transaction = Transaction(read_version=version, uuid=str(uuid), operation=operation)
     return transaction, AffectedRows(_touched(patched, hidden), reads)
@@ -93,10 +92,10 @@ def _with_columns(fragments: FragmentList, result: PatchedColumns) -> Fragment:
     return fragment.with_deletion(result.hidden.deletion)
 
 
-def _touched(patched: Sequence[PatchedColumns], hidden: Sequence[Hidden]) -> dict[int, FrozenBitMap]:
+def _touched(patched: Sequence[PatchedColumns], hidden: Sequence[Hidden]) -> dict[int, RowSet]:
     changed: list[PatchedColumns | Hidden] = [*patched, *hidden]
-    touched = {each.fragment_id: FrozenBitMap.deserialize(each.offsets) for each in changed}
+    touched = {each.fragment_id: each.rows for each in changed}
     for each in patched:
         if each.hidden is not None:
-            touched[each.fragment_id] |= FrozenBitMap.deserialize(each.hidden.offsets)
+            touched[each.fragment_id] |= each.hidden.rows
     return touched

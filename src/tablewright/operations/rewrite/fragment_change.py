@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-from pyroaring import FrozenBitMap
-
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import Fragment
+from tablewright.format.row_set import Offsets, RowSet
 
-__all__ = ["FragmentChange", "Offsets"]
-
-Offsets = npt.NDArray[np.int64]
+__all__ = ["FragmentChange"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +19,10 @@ class FragmentChange:
 
     fragment: Fragment
     first_row: int
-    changed: FrozenBitMap
-    deleted: FrozenBitMap = field(default_factory=FrozenBitMap)
+    changed: RowSet
+    deleted: RowSet = field(default_factory=RowSet)
 
     @property
     def offsets(self) -> Offsets:
         """The rows that get new values, ascending."""
-        return DeletionVector(self.changed).to_numpy().astype(np.int64)
+        return self.changed.to_numpy()

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyroaring import FrozenBitMap
-
 from tablewright.data.context import ReadContext
 from tablewright.data.prefetch import spread
-from tablewright.format.deletion_vector import DeletionVector, choose_type
+from tablewright.format.deletion_vectors.lance import choose_type
 from tablewright.format.fragment import DeletionFile, Fragment, FragmentList
 from tablewright.format.naming import deletion_path
+from tablewright.format.row_set import RowSet
 from tablewright.snapshot.files import write_deletion_vector
 from tablewright.storage.uncommitted import UncommittedFiles
 from tablewright.world import World
@@ -26,13 +25,13 @@ __all__ = ["Hidden", "HiddenRows", "hide_each", "hide_rows", "with_hidden_rows",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hidden:
-    """Rows of one fragment that go: their offsets as a serialised bitmap, and the fragment's new deletion file.
+    """Rows of one fragment that go, and the fragment's new deletion file.
 
     Without a file no row is left.
     """
 
     fragment_id: int
-    offsets: bytes
+    rows: RowSet
     deletion: DeletionFile | None
     bytes_written: int = 0
 
@@ -62,11 +61,11 @@ class HiddenRows:
 
 
 def hide_each(
-    context: ReadContext, world: World, version: int, parts: Iterable[tuple[Fragment, bytes]], files: UncommittedFiles
+    context: ReadContext, world: World, version: int, parts: Iterable[tuple[Fragment, RowSet]], files: UncommittedFiles
 ) -> tuple[Hidden, ...]:
-    """Hide rows (serialised bitmaps) of several fragments. ``files`` gets their names as they are written."""
+    """Hide rows of several fragments. ``files`` gets their names as they are written."""
 
-    def hide(part: tuple[Fragment, bytes]) -> Hidden:
+    def hide(part: tuple[Fragment, RowSet]) -> Hidden:
         hidden = hide_rows(context, world, version, *part)
         files.add(hidden.paths)
         return hidden
@@ -74,17 +73,16 @@ def hide_each(
     return tuple(spread(hide, parts))
 
 
-def hide_rows(context: ReadContext, world: World, version: int, fragment: Fragment, offsets: bytes) -> Hidden:
+def hide_rows(context: ReadContext, world: World, version: int, fragment: Fragment, rows: RowSet) -> Hidden:
     """Write the deletion file that hides these live rows of a fragment too."""
-    gone = DeletionVector(FrozenBitMap.deserialize(offsets))
-    union = (context.deletion_vector(fragment) or DeletionVector()).union(gone)
+    union = (context.deletion_vector(fragment) or RowSet()) | rows
     file, size = None, 0
     if len(union) < fragment.physical_rows:
         file, size = write_deletions(world, version, fragment, union)
-    return Hidden(fragment_id=fragment.id, offsets=offsets, deletion=file, bytes_written=size)
+    return Hidden(fragment_id=fragment.id, rows=rows, deletion=file, bytes_written=size)
 
 
-def write_deletions(world: World, version: int, fragment: Fragment, union: DeletionVector) -> tuple[DeletionFile, int]:
+def write_deletions(world: World, version: int, fragment: Fragment, union: RowSet) -> tuple[DeletionFile, int]:
     """Write a fragment's new deletion file, and how many bytes it has."""
     kind = choose_type(len(union), None if fragment.deletion is None else fragment.deletion.file_type)
     return write_deletion_vector(world.store, fragment.id, union, version, world.ids.u64(), kind)

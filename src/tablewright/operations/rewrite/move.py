@@ -22,10 +22,10 @@ from tablewright.data.read import Rows, no_columns
 from tablewright.data.write import WriteOptions, write_fragments
 from tablewright.format.fragment import Fragment
 from tablewright.format.naming import data_path
-from tablewright.format.roaring import encode_bitmap
 from tablewright.format.row_ids import RowIdSequence, encode_row_ids
+from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
-from tablewright.operations.rewrite.fragment_change import FragmentChange, Offsets
+from tablewright.operations.rewrite.fragment_change import FragmentChange
 from tablewright.operations.rewrite.hide import Hidden, hide_each
 from tablewright.operations.rewrite.row_order import RowOrder, row_order, windows
 from tablewright.reading.context import TaskContext
@@ -98,7 +98,7 @@ def move_rows(
         sidecars: list[str] = []
         fragments = write_fragments(world, table, stream.batches(order), options, sidecars=sidecars)
         files.add([*_data_paths(fragments), *sidecars])
-        gone = ((change.fragment, encode_bitmap(change.changed | change.deleted)) for change in changes)
+        gone = ((change.fragment, change.changed | change.deleted) for change in changes)
         return MovedRows(
             hidden=hide_each(context, world, version, gone, files),
             fragments=_with_row_ids(fragments, order.ids),

@@ -22,10 +22,10 @@ from tablewright.data.read import Rows, no_columns
 from tablewright.data.write import write_data_file
 from tablewright.format.fragment import DataFile
 from tablewright.format.naming import data_path
-from tablewright.format.roaring import encode_bitmap
+from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.schema import Schema
 from tablewright.operations.rewrite.column_values import filled, placed
-from tablewright.operations.rewrite.fragment_change import FragmentChange, Offsets
+from tablewright.operations.rewrite.fragment_change import FragmentChange
 from tablewright.operations.rewrite.hide import Hidden, hide_rows
 from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan, ReadPlan
@@ -61,11 +61,11 @@ class NewColumns(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchedColumns:
-    """The column file that was written, the rows (a serialised bitmap) whose values changed, and those that went."""
+    """The column file that was written, the rows whose values changed, and those that went."""
 
     fragment_id: int
     file: DataFile
-    offsets: bytes
+    rows: RowSet
     rows_read: int
     bytes_read: int
     hidden: Hidden | None = None
@@ -105,11 +105,11 @@ def patch_columns(
         files.add([data_path(file.path), *sidecars])
         hidden = None
         if change.deleted:
-            hidden = hide_rows(context, world, version, change.fragment, encode_bitmap(change.deleted))
+            hidden = hide_rows(context, world, version, change.fragment, change.deleted)
     return PatchedColumns(
         fragment_id=change.fragment.id,
         file=file,
-        offsets=encode_bitmap(change.changed),
+        rows=change.changed,
         hidden=hidden,
         rows_read=patch.rows_read,
         bytes_read=patch.bytes_read,

@@ -16,17 +16,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tablewright.data.read import Rows, no_columns
 from tablewright.format.row_ids import RowIdSequence
+from tablewright.format.row_set import Offsets
 from tablewright.format.segment_choice import segments_of_runs
 from tablewright.reading.fragment import FragmentScan
 
 __all__ = ["IdWindow", "RowOrder", "row_order", "windows"]
 
-Offsets = npt.NDArray[np.int64]
 
 _UP_AND_DOWN_ROWS_MAX = 1 << 17
 

@@ -39,13 +39,13 @@ from tablewright.format.transaction import (
 )
 from tablewright.testing.strategies.tables import (
     base_paths,
-    bitmaps,
     data_files,
     field_ids,
     fragments,
     index_files,
     indices,
     maps,
+    row_sets,
     schemas,
     texts,
     u32,
@@ -121,7 +121,7 @@ def _updates() -> st.SearchStrategy[Update]:
         fields_for_preserving_frag_bitmap=_several(u32),
         update_mode=st.sampled_from(UpdateMode),
         inserted_rows=st.none() | _filters(),
-        updated_fragment_offsets=st.dictionaries(u64, bitmaps(), max_size=2),
+        updated_fragment_offsets=st.dictionaries(u64, row_sets(), max_size=2),
         compacted_sstables=_several(st.binary(max_size=8)),
         unknown=unknown_fields(),
     )

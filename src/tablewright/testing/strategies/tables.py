@@ -15,6 +15,7 @@ from tablewright.format.fragment import DataFile, DeletionFile, DeletionFileType
 from tablewright.format.index import IndexFile, IndexMetadata
 from tablewright.format.manifest import BasePath, Manifest, WriterVersion
 from tablewright.format.row_ids import RowIdSequence, VersionSequence, encode_row_ids, encode_versions
+from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
 from tablewright.format.wire import encode_length_delimited, encode_varint
 
@@ -29,6 +30,7 @@ __all__ = [
     "indices",
     "manifests",
     "maps",
+    "row_sets",
     "schemas",
     "texts",
     "u32",
@@ -80,7 +82,13 @@ def maps(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     return st.dictionaries(texts(), values, max_size=3)
 
 
-@lru_cache(maxsize=64)
+@cache
+def row_sets() -> st.SearchStrategy[RowSet]:
+    """Sets of rows of one fragment."""
+    return st.lists(u32, max_size=20).map(RowSet.of)
+
+
+@cache
 def bitmaps() -> st.SearchStrategy[bytes]:
     """Serialised roaring bitmaps."""
     return st.lists(u32, max_size=20).map(lambda values: bytes(BitMap(values).serialize()))

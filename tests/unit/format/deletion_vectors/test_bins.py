@@ -12,7 +12,6 @@ from pyroaring import BitMap, FrozenBitMap
 from tests.golden.vectors import PAIMON, golden_bytes
 
 from tablewright.errors import CorruptTable, InvalidRequest
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.deletion_vectors.bins import (
     Width,
     decode_bin,
@@ -22,6 +21,7 @@ from tablewright.format.deletion_vectors.bins import (
     encode_payload,
 )
 from tablewright.format.deletion_vectors.paimon import VectorRange, decode_vector, walk_vector_file
+from tablewright.format.row_set import RowSet
 
 EMPTY = "3a30000000000000"
 FIVE = "3a3000000100000000000000100000000500"  # {5}
@@ -55,7 +55,7 @@ def test_every_flipped_bit_is_noticed(file: str) -> None:
 
 
 def test_a_wrong_checksum_names_file_bin_and_both_sums() -> None:
-    stored = encode_bin(DeletionVector.of([0, 2, 5, 9]), 32)
+    stored = encode_bin(RowSet.of([0, 2, 5, 9]), 32)
     with pytest.raises(CorruptTable) as caught:
         decode_bin(stored[:-4] + bytes(4), path="t/index/index-1", bin=3)
     assert caught.value.path == "t/index/index-1"
@@ -77,7 +77,7 @@ GOOD = {
 @pytest.mark.parametrize("name", GOOD)
 def test_what_is_read(name: str) -> None:
     payload, positions = GOOD[name]
-    vector = DeletionVector.of(positions)
+    vector = RowSet.of(positions)
     assert decode_bin(framed(payload), path="p", bin=0) == vector
     assert decode_payload(bytes.fromhex(payload), path="p", bin=0) == vector
     assert vector.beyond is None or vector.beyond.min() >= 2**32
@@ -132,7 +132,7 @@ def test_what_is_no_bin_is_corrupt(name: str) -> None:
 
 
 def test_a_width_may_be_demanded() -> None:
-    vector = DeletionVector.of([1])
+    vector = RowSet.of([1])
     for width, other in ((32, 64), (64, 32)):
         assert decode_bin(encode_bin(vector, width), path="p", bin=0, width=width) == vector  # type: ignore[arg-type]
         with pytest.raises(CorruptTable, match=f"{other}-bit bitmap where only {width}"):
@@ -140,7 +140,7 @@ def test_a_width_may_be_demanded() -> None:
 
 
 def test_a_bin_between_others() -> None:
-    vector = DeletionVector.of([1, 2**33])
+    vector = RowSet.of([1, 2**33])
     stored = encode_bin(vector, 64)
     found = decode_bin_at(b"???" + stored + b"??", 3, path="p", bin=0)
     assert (found.vector, found.width, found.size) == (vector, 64, len(stored))
@@ -151,7 +151,7 @@ def test_a_bin_between_others() -> None:
 
 def test_positions_that_no_bin_holds_are_refused() -> None:
     last_wide = ((2**31 - 2) << 32) + 0x80000000
-    assert len(encode_bin(DeletionVector.of([2**31 - 1]), 32)) == 30
+    assert len(encode_bin(RowSet.of([2**31 - 1]), 32)) == 30
     refused: list[tuple[int, Width, str]] = [
         (2**31, 32, "ends at position 2147483647; this one reaches 2147483648. Write it with 64 bits"),
         (2**40, 32, "Write it with 64 bits"),
@@ -161,9 +161,9 @@ def test_positions_that_no_bin_holds_are_refused() -> None:
     ]
     for position, width, reason in refused:
         with pytest.raises(InvalidRequest, match=reason):
-            encode_bin(DeletionVector.of([position]), width)
+            encode_bin(RowSet.of([position]), width)
     with pytest.raises(InvalidRequest, match="32 or 64"):
-        encode_bin(DeletionVector(), 16)  # type: ignore[arg-type]
+        encode_bin(RowSet(), 16)  # type: ignore[arg-type]
 
 
 SHAPES: dict[str, Callable[[], np.ndarray]] = {
@@ -185,7 +185,7 @@ def test_bytes_depend_on_the_set_alone(name: str) -> None:
     for start, end in _runs(positions):
         as_runs |= BitMap(range(start, end + 1))
     as_runs.run_optimize()
-    forms = [DeletionVector.of(positions), DeletionVector(FrozenBitMap(plain)), DeletionVector(FrozenBitMap(as_runs))]
+    forms = [RowSet.of(positions), RowSet(FrozenBitMap(plain)), RowSet(FrozenBitMap(as_runs))]
     plain.run_optimize()
     for width in (32, 64):
         stored = {encode_payload(form, width) for form in forms}  # type: ignore[arg-type]
@@ -206,7 +206,7 @@ def _runs(positions: np.ndarray) -> list[tuple[int, int]]:
 
 
 def test_many_fillers() -> None:
-    vector = DeletionVector.of([3, 10_000 << 32])
+    vector = RowSet.of([3, 10_000 << 32])
     stored = encode_bin(vector, 64)
     assert len(stored) == 9_999 * 12 + 22 + 22 + 8 + 4 + 8
     assert decode_bin(stored, path="p", bin=0) == vector

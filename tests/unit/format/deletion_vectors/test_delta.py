@@ -11,13 +11,13 @@ import pytest
 from tests.golden.vectors import described, golden_bytes, vector_of
 
 from tablewright.errors import CorruptTable, InvalidRequest
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.deletion_vectors.delta import DeltaVector, decode_delta, encode_delta_file, encode_delta_inline
 from tablewright.format.deletion_vectors.z85 import decode_z85, encode_z85
+from tablewright.format.row_set import RowSet
 
 GOLDEN = described("delta")
 LOG = "_delta_log/00000000000000000001.json"
-ONE = DeletionVector.of([0, 2, 5, 9])
+ONE = RowSet.of([0, 2, 5, 9])
 
 
 def test_golden_files_both_ways() -> None:
@@ -120,7 +120,7 @@ def test_damaged_files() -> None:
     ],
 )
 def test_inline_vectors_that_are_refused(change: dict[str, Any], reason: str) -> None:
-    descriptor = replace(encode_delta_inline(DeletionVector.of([0, 2, 5, 9 * 256])), **change)
+    descriptor = replace(encode_delta_inline(RowSet.of([0, 2, 5, 9 * 256])), **change)
     with pytest.raises(CorruptTable, match=f"{LOG}.*{reason}"):
         decode_delta(descriptor, b"", LOG)
 

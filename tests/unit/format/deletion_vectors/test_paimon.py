@@ -8,7 +8,6 @@ import pytest
 from tests.golden.vectors import PAIMON, READ_ONLY, golden_bytes, vector_of
 
 from tablewright.errors import CorruptTable, InvalidRequest
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.deletion_vectors.bins import encode_bin
 from tablewright.format.deletion_vectors.paimon import (
     BinPlace,
@@ -19,6 +18,7 @@ from tablewright.format.deletion_vectors.paimon import (
     encode_vector_files,
     walk_vector_file,
 )
+from tablewright.format.row_set import RowSet
 
 
 @pytest.mark.parametrize("file", PAIMON)
@@ -51,7 +51,7 @@ def test_what_is_read_only_says_the_same_as_what_is_written() -> None:
             assert entry["positions"] in [other["positions"] for other in PAIMON[written]["bins"]]
 
 
-ONE, TWO = DeletionVector.of([0, 2, 5, 9]), DeletionVector.of([7, 2**32])
+ONE, TWO = RowSet.of([0, 2, 5, 9]), RowSet.of([7, 2**32])
 
 
 def test_length_has_two_meanings() -> None:
@@ -103,7 +103,7 @@ def test_other_versions_and_cut_files() -> None:
 
 
 def test_files_roll_once_they_are_past_the_target() -> None:
-    vectors = {f"{number}": DeletionVector.of([number]) for number in range(5)}  # 30 bytes each
+    vectors = {f"{number}": RowSet.of([number]) for number in range(5)}  # 30 bytes each
 
     def sizes(target: int) -> list[tuple[int, int]]:
         files = encode_vector_files(vectors, target_size=target)

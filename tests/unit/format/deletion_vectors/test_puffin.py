@@ -11,13 +11,13 @@ import pytest
 from tests.golden.vectors import described, golden_bytes, vector_of
 
 from tablewright.errors import CorruptTable, InvalidRequest, UnsupportedFeature
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.deletion_vectors.puffin import (
     decode_puffin,
     decode_puffin_blob,
     decode_puffin_footer,
     encode_puffin,
 )
+from tablewright.format.row_set import RowSet
 
 (GOLDEN,) = described("iceberg")["files"]
 VECTORS = {blob["referenced"]: vector_of(blob["positions"]) for blob in GOLDEN["blobs"]}
@@ -42,7 +42,7 @@ def test_the_golden_file_both_ways() -> None:
 
 
 def test_names_of_any_kind_and_no_vector_at_all() -> None:
-    vectors = {"s3://b/ü=ö/\N{SNOWMAN}.parquet": DeletionVector.of([2**40]), "": DeletionVector()}
+    vectors = {"s3://b/ü=ö/\N{SNOWMAN}.parquet": RowSet.of([2**40]), "": RowSet()}
     assert decode_puffin(encode_puffin(vectors)[0], "p") == vectors
     assert decode_puffin(encode_puffin({})[0], "p") == {}
 

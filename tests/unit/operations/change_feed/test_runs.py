@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.row_ids import RowIdSequence, VersionSequence, decode_row_ids, encode_row_ids
+from tablewright.format.row_set import RowSet
 from tablewright.operations.change_feed.runs import KINDS, Picks, Runs, compare, runs_of_fragment
 
 ID_MAX = 60
@@ -27,7 +27,7 @@ class Rows:
         sequence = RowIdSequence.from_values(np.array(self.ids, np.uint64))
         sequence = decode_row_ids(encode_row_ids(sequence), "")
         deleted = [offset for offset, live in enumerate(self.live) if not live]
-        vector = DeletionVector.of(deleted) if deleted else None
+        vector = RowSet.of(deleted) if deleted else None
         return runs_of_fragment(
             sequence, VersionSequence.from_values(np.array(self.updated, np.uint64)), vector, number
         )

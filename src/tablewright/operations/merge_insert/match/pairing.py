@@ -20,10 +20,11 @@ from tablewright.data.context import ReadContext
 from tablewright.data.prefetch import spread
 from tablewright.data.read import Rows, no_columns
 from tablewright.expressions.filters import Predicate
+from tablewright.format.row_set import RowSet
 from tablewright.operations.merge_insert.keys.key_columns import KeyColumns
 from tablewright.operations.merge_insert.keys.key_table import KeyTable
 from tablewright.operations.merge_insert.match.condition import MatchCondition, true_where
-from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Offsets, Pairs, no_offsets
+from tablewright.operations.merge_insert.match.pairs import FragmentMatches, PairOffsets, Pairs
 from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.merge_insert.source.shared import SharedKeys, SharedSource, key_table, opened
 from tablewright.reading.context import TaskContext
@@ -107,8 +108,10 @@ def find_pairs(task: PairingTask, context: ReadContext, world: World) -> Pairing
     return PairingResult(found=tuple(matches), rows_read=rows_read, bytes_read=bytes_read)
 
 
-def _unmatched(task: PairingTask, parts: Iterable[_Part]) -> Offsets | None:
-    return np.concatenate([no_offsets(), *(part.unmatched for part in parts)]) if task.by_source else None
+def _unmatched(task: PairingTask, parts: Sequence[_Part]) -> RowSet | None:
+    if not task.by_source:
+        return None
+    return RowSet.of(np.concatenate([part.unmatched for part in parts])) if parts else RowSet()
 
 
 # -------------------------------------------------------------------------------------------------------------- finding
@@ -118,7 +121,7 @@ class _Part:
 
     fragment_id: int
     pairs: Pairs
-    unmatched: Offsets
+    unmatched: PairOffsets
     rows: int
     nbytes: int
 
@@ -166,10 +169,10 @@ class _Finder:
     def _part(self, scan: FragmentScan, rows: Rows, positions: np.ndarray) -> _Part:
         hits = np.flatnonzero(positions >= 0)
         pairs = Pairs(_offsets_at(rows, hits), positions[hits])
-        unmatched = self._unmatched(rows, positions) if self._task.by_source else no_offsets()
+        unmatched = self._unmatched(rows, positions) if self._task.by_source else Pairs().offsets
         return _Part(scan.fragment.id, pairs, unmatched, len(rows), rows.batch.nbytes)
 
-    def _unmatched(self, rows: Rows, positions: np.ndarray) -> Offsets:
+    def _unmatched(self, rows: Rows, positions: np.ndarray) -> PairOffsets:
         missing = np.flatnonzero(positions < 0)
         condition = self._task.by_source_condition
         if condition is not None and len(missing):
@@ -178,12 +181,12 @@ class _Finder:
         return _offsets_at(rows, missing)
 
 
-def offsets_of(rows: Rows) -> Offsets:
+def offsets_of(rows: Rows) -> PairOffsets:
     """The offsets of rows in their fragment, ascending."""
     return _offsets_at(rows, np.arange(len(rows)))
 
 
-def _offsets_at(rows: Rows, places: np.ndarray) -> Offsets:
+def _offsets_at(rows: Rows, places: np.ndarray) -> PairOffsets:
     offsets = places + rows.start if rows.chosen is None else rows.chosen[places]
     return offsets.astype(np.uint32)
 

@@ -10,25 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tablewright.data.system_columns import ADDRESS_BITS
+from tablewright.format.row_address import RowAddress
+from tablewright.format.row_set import RowSet
 from tablewright.operations.merge_insert.keys.key_table import Positions
 
-__all__ = ["FragmentMatches", "Offsets", "Pairs", "by_fragment", "no_offsets", "united"]
+__all__ = ["FragmentMatches", "PairOffsets", "Pairs", "by_fragment", "united"]
 
-Offsets = npt.NDArray[np.uint32]
-_OFFSET_MASK = np.uint64((1 << ADDRESS_BITS) - 1)
-
-
-def no_offsets() -> Offsets:
-    """No rows."""
-    return np.zeros(0, np.uint32)
+PairOffsets = npt.NDArray[np.uint32]  # half as wide as elsewhere: there is one per matched row of the table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
     """Rows of one fragment, by ascending offsets, and for each the position of the source row with its key."""
 
-    offsets: Offsets = field(default_factory=no_offsets)
+    offsets: PairOffsets = field(default_factory=lambda: np.zeros(0, np.uint32))
     positions: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
@@ -60,7 +55,7 @@ class Pairs:
         return Pairs(offsets, positions)
 
 
-def _unpacked(offsets: Offsets | range, positions: npt.NDArray[Any]) -> Pairs:
+def _unpacked(offsets: PairOffsets | range, positions: npt.NDArray[Any]) -> Pairs:
     if isinstance(offsets, range):
         offsets = np.arange(offsets.start, offsets.stop, dtype=np.uint32)
     return Pairs(offsets, positions.astype(np.int64, copy=False))
@@ -69,14 +64,16 @@ def _unpacked(offsets: Offsets | range, positions: npt.NDArray[Any]) -> Pairs:
 def by_fragment(addresses: npt.NDArray[np.uint64], positions: Positions) -> Iterator[tuple[int, Pairs]]:
     """Pairs of row addresses and source positions, in any order, by fragment id.
 
-    >>> [(id, pairs.offsets.tolist()) for id, pairs in by_fragment(np.array([1 << 32, 7, 3], np.uint64), np.arange(3))]
+    >>> addresses = np.array([RowAddress.of(1, 0), 7, 3], np.uint64)
+    >>> [(id, pairs.offsets.tolist()) for id, pairs in by_fragment(addresses, np.arange(3))]
     [(0, [3, 7]), (1, [0])]
     """
     order = np.argsort(addresses, kind="stable")
     positions, addresses = positions[order], addresses[order]
-    ids, begins = np.unique(addresses >> np.uint64(ADDRESS_BITS), return_index=True)
+    owners, offsets = RowAddress.split(addresses)
+    ids, begins = np.unique(owners, return_index=True)
     for id, (begin, end) in zip(ids.tolist(), pairwise([*begins.tolist(), len(addresses)]), strict=True):
-        yield id, Pairs((addresses[begin:end] & _OFFSET_MASK).astype(np.uint32), positions[begin:end])
+        yield id, Pairs(offsets[begin:end].astype(np.uint32), positions[begin:end])
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -84,19 +81,19 @@ class FragmentMatches:
     """What was found in one fragment.
 
     ``pairs`` match, and satisfy the condition if there is one; those ``passed_over`` match without satisfying it.
-    ``unmatched`` are the rows that no source row matches and that may go, ``None`` if nobody asked.
+    ``unmatched`` are the rows that no source row matches and that may go, ``None`` if that was not asked for.
     """
 
     fragment_id: int
     pairs: Pairs
     passed_over: Pairs = field(default_factory=Pairs)
-    unmatched: Offsets | None = None
+    unmatched: RowSet | None = None
 
     def united(self, other: FragmentMatches) -> FragmentMatches:
         """What two passes over a fragment found, each with other keys: unmatched is what neither knows."""
         unmatched = None
         if self.unmatched is not None and other.unmatched is not None:
-            unmatched = np.intersect1d(self.unmatched, other.unmatched, assume_unique=True)
+            unmatched = self.unmatched & other.unmatched
         return FragmentMatches(
             fragment_id=self.fragment_id,
             pairs=Pairs.joined((self.pairs, other.pairs)),

@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablewright.errors import CommitConflict
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import Fragment
+from tablewright.format.row_set import RowSet
 from tablewright.operations.merge_insert.keys.key_table import KeyTable
 from tablewright.operations.merge_insert.match.pairing import PairingTask, find_pairs
-from tablewright.operations.merge_insert.match.pairs import Offsets
 from tablewright.operations.merge_insert.match.strategy import Strategy
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.kept import KeptSource
@@ -41,7 +40,7 @@ class Recheck:
     strategy: Strategy
     source: KeptSource
     keys: KeyTable | None
-    found: Mapping[int, Offsets]
+    found: Mapping[int, RowSet]
 
     def __call__(self, newest: Snapshot) -> None:
         """Raise :class:`CommitConflict` if a row with one of our keys came, changed or went meanwhile."""
@@ -63,11 +62,11 @@ class Recheck:
         return KeysStayedBehind, ()
 
 
-def _is_gone(newest: Snapshot, drift: Drift, offsets: Offsets) -> bool:
+def _is_gone(newest: Snapshot, drift: Drift, rows: RowSet) -> bool:
     if drift.after is None:
         return True
     deleted = newest.deletion_vector(drift.after)
-    return deleted is not None and bool(deleted.bitmap & DeletionVector.of(offsets).bitmap)
+    return deleted is not None and not deleted.isdisjoint(rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from tablewright.data.system_columns import ADDRESS_BITS
+from tablewright.format.row_address import RowAddress
 from tablewright.operations.merge_insert.keys.key_columns import KeyColumns
 from tablewright.operations.merge_insert.keys.key_table import Positions
 from tablewright.operations.merge_insert.match.pairing import offsets_of
@@ -118,10 +118,9 @@ def _table_keys(task: TableKeysTask, world: World) -> Iterator[pa.RecordBatch]:
     scan = task.scan
     context = TaskContext(world, scan.base_paths)
     for each in fragment_scans(context, scan.reads, scan.fragments, scan.first_rows):
-        first = np.uint64(each.fragment.id << ADDRESS_BITS)
         for _, start, stop in each.pieces():
             for rows in each.read(start, stop):
-                addresses = first + offsets_of(rows).astype(np.uint64)
+                addresses = RowAddress.join(each.fragment.id, offsets_of(rows))
                 yield _batch(task.key.of(rows.batch), TABLE, addresses.view(np.int64))
 
 

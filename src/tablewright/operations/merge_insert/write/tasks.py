@@ -8,17 +8,15 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import FrozenBitMap
 
 from tablewright.data.prefetch import prefetch
 from tablewright.data.write import WriteOptions, write_fragments
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import Fragment
 from tablewright.format.manifest import BasePath
-from tablewright.format.roaring import encode_bitmap
+from tablewright.format.row_set import RowSet
 from tablewright.operations.merge_insert.decide import Actions
 from tablewright.operations.merge_insert.keys.key_table import Positions
-from tablewright.operations.merge_insert.match.pairs import Offsets, Pairs, no_offsets
+from tablewright.operations.merge_insert.match.pairs import Pairs
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.fit import FittedSchema
 from tablewright.operations.merge_insert.source.kept import KeptSource
@@ -58,13 +56,13 @@ class MergePart:
     fragment: Fragment
     first_row: int
     pairs: Pairs
-    deleted: Offsets
+    deleted: RowSet
 
     @property
     def change(self) -> FragmentChange:
         """The same as sets of rows."""
-        changed, deleted = _set_of(self.pairs.offsets), _set_of(self.deleted)
-        return FragmentChange(fragment=self.fragment, first_row=self.first_row, changed=changed, deleted=deleted)
+        changed = RowSet.of(self.pairs.offsets)
+        return FragmentChange(fragment=self.fragment, first_row=self.first_row, changed=changed, deleted=self.deleted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +110,7 @@ class HideTask:
     location: Location
     version: int
     base_paths: tuple[BasePath, ...]
-    parts: tuple[tuple[Fragment, Offsets], ...]
+    parts: tuple[tuple[Fragment, RowSet], ...]
 
 
 MergeWriteTask: TypeAlias = MergeRowsTask | MergeColumnsTask | InsertTask | HideTask
@@ -174,13 +172,8 @@ def _run_insert(task: InsertTask, world: World) -> InsertedRows:
 
 def _run_hide(task: HideTask, world: World) -> HiddenRows:
     context = TaskContext(world, task.base_paths)
-    parts = ((fragment, encode_bitmap(_set_of(offsets))) for fragment, offsets in task.parts)
     with removed_on_failure(world.store) as files:
-        return HiddenRows(hidden=hide_each(context, world, task.version, parts, files))
-
-
-def _set_of(offsets: Offsets) -> FrozenBitMap:
-    return DeletionVector.of(offsets).bitmap
+        return HiddenRows(hidden=hide_each(context, world, task.version, task.parts, files))
 
 
 # ------------------------------------------------------------------------------------------------------ making tasks
@@ -205,7 +198,7 @@ def _parts(plan: MergePlan, actions: Actions, choices: Sequence[FragmentChoice])
             fragment=plan.fragments.by_id(id),
             first_row=first_rows[id],
             pairs=actions.updated[id],
-            deleted=actions.deleted.get(id, no_offsets()),
+            deleted=actions.deleted.get(id, RowSet()),
         )
         for id in ids
     )

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from tablewright.data.conform import conform
+from tablewright.format.row_set import Offsets
 from tablewright.operations.merge_insert.keys.key_table import Positions
 from tablewright.operations.merge_insert.source.fit import FittedSchema
 from tablewright.operations.merge_insert.source.kept import KeptSource
-from tablewright.operations.rewrite.fragment_change import Offsets
 from tablewright.reading.projection import Path, select_columns
 
 __all__ = ["SourceColumns", "SourceRows"]

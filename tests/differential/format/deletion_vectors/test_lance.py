@@ -9,13 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablewright.format.deletion_vector import (
-    DeletionVector,
-    choose_type,
-    decode_deletion_vector,
-    encode_deletion_vector,
-)
+from tablewright.format.deletion_vectors.lance import choose_type, decode_deletion_vector, encode_deletion_vector
 from tablewright.format.fragment import DeletionFileType
+from tablewright.format.row_set import RowSet
 
 ARRAY, BITMAP = DeletionFileType.ARROW_ARRAY, DeletionFileType.BITMAP
 
@@ -33,11 +29,11 @@ def test_lance_and_we_read_each_others_files(deleted: int, suffix: str, tmp_path
 
     theirs = decode_deletion_vector(file.read_bytes(), file_type, str(file))
     assert len(theirs) == rows - ds.count_rows()
-    assert theirs.live_offsets(rows).tolist() == ds.to_table()["id"].to_pylist()
+    assert theirs.absent(rows).tolist() == ds.to_table()["id"].to_pylist()
     ours = encode_deletion_vector(theirs, file_type)
     if file_type is BITMAP:
         assert ours == file.read_bytes()
 
-    others = DeletionVector.of(np.arange(len(theirs)) * 1 + 7)
+    others = RowSet.of(np.arange(len(theirs)) * 1 + 7)
     file.write_bytes(encode_deletion_vector(others, file_type))
-    assert lance.dataset(tmp_path / "t").to_table()["id"].to_pylist() == others.live_offsets(rows).tolist()
+    assert lance.dataset(tmp_path / "t").to_table()["id"].to_pylist() == others.absent(rows).tolist()
