@@ -90,7 +90,7 @@ class FileMap:
 
 def paths_of(schema: Schema, ids: Iterable[int]) -> list[str]:
     """The shortest dotted names that cover the nodes ``ids`` and all below them, in the schema's order."""
-    wanted = {below for each in ids for below in schema.descendants(each)}
+    wanted = set(schema.descendants(*ids))
     return [path for top in schema.top_level for path in _paths(schema, top, wanted)]
 
 

@@ -14,7 +14,7 @@ Format: ``docs/format/data-files.md#data-file-entries``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -128,7 +128,7 @@ def describe_data_file(world: World, schema: Schema, name: str, fragment_id: int
     path = data_path(name)
     reader = DataFileReader(world.store, path)
     layout = FileLayout.of(reader.schema, reader.version)
-    wanted = schema.project_ids(_ids_by_name(schema, layout.schema.names))
+    wanted = schema.project_ids(schema.column_ids(layout.schema.names))
     differences = schema_differences(wanted, reader.schema)
     known = frozenset(schema.names)
     unknown = [name for name in layout.schema.names if name not in known]
@@ -143,11 +143,6 @@ def describe_data_file(world: World, schema: Schema, name: str, fragment_id: int
     size = world.store.head(path).size
     file = _data_file(name, fields, indices, reader.version, size)
     return Fragment(id=fragment_id, files=(file,), physical_rows=reader.num_rows)
-
-
-def _ids_by_name(schema: Schema, names: Sequence[str]) -> list[int]:
-    wanted = frozenset(names)
-    return [field.id for field in schema.top_level if field.name in wanted]
 
 
 def _data_file(name: str, fields: tuple[int, ...], indices: tuple[int, ...], version: str, size: int) -> DataFile:

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from tablewright.checks import check_text
 from tablewright.errors import InvalidRequest
-from tablewright.format.fragment.value import DeletionFile, DeletionFileType
+from tablewright.format.fragment.value import DeletionFile, DeletionFileType, Fragment
 
 __all__ = [
     "DATA_DIR",
@@ -32,6 +32,7 @@ __all__ = [
     "check_branch_name",
     "check_tag_name",
     "data_path",
+    "data_paths",
     "decode_hint",
     "deletion_path",
     "detached_path",
@@ -156,6 +157,11 @@ def deletion_path(fragment_id: int, deletion: DeletionFile) -> str:
 def data_path(name: str) -> str:
     """Where the data file of this name is kept; ``DataFile.path`` holds the name."""
     return f"{DATA_DIR}/{name}"
+
+
+def data_paths(fragments: Iterable[Fragment]) -> tuple[str, ...]:
+    """Where the data files of these fragments are kept."""
+    return tuple(data_path(file.path) for fragment in fragments for file in fragment.files)
 
 
 def new_data_file_name(uuid: UUID) -> str:

@@ -116,6 +116,25 @@ class Schema:
         """The highest id of any node; -1 when there is none."""
         return max((node.id for node in self.fields), default=-1)
 
+    @property
+    def ids(self) -> frozenset[int]:
+        """The ids of all nodes."""
+        return frozenset(self._index().by_id)
+
+    def column_ids(self, names: Iterable[str]) -> tuple[int, ...]:
+        """The ids of the columns with these names, in the schema's order; other names are ignored.
+
+        >>> schema = Schema.from_arrow(pa.schema({"id": pa.int64(), "at": pa.struct({"x": pa.float32()})}))
+        >>> schema.column_ids(["at", "id", "z"]), schema.node_ids(["at"])
+        ((0, 1), (1, 2))
+        """
+        wanted = frozenset(names)
+        return tuple(node.id for node in self.top_level if node.name in wanted)
+
+    def node_ids(self, names: Iterable[str]) -> tuple[int, ...]:
+        """The ids of the columns with these names and of all nodes below them, in the schema's order."""
+        return self.descendants(*self.column_ids(names))
+
     def has(self, field_id: int) -> bool:
         """Whether a node has this id."""
         return field_id in self._index().by_id
@@ -128,9 +147,9 @@ class Schema:
         """The nodes right below one."""
         return self._index().children.get(field_id, ())
 
-    def descendants(self, field_id: int) -> tuple[int, ...]:
-        """The id itself and those of all nodes below it, depth first."""
-        found, waiting = [], [self.by_id(field_id)]
+    def descendants(self, *field_ids: int) -> tuple[int, ...]:
+        """The ids themselves and those of all nodes below them, depth first."""
+        found, waiting = [], [self.by_id(field_id) for field_id in reversed(field_ids)]
         while waiting:
             node = waiting.pop()
             found.append(node.id)

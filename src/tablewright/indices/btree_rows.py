@@ -117,7 +117,7 @@ def _live_rows(snapshot: Snapshot, index: IndexMetadata) -> int:
     fragments = snapshot.fragments
     covering = np.frombuffer(covered(snapshot, (index,)).to_array(), np.uint32).astype(np.uint64)
     here = np.isin(fragments.ids, covering)
-    return int((fragments.physical_rows[here] - fragments.deleted_rows[here]).sum())
+    return int(fragments.live_rows[here].sum())
 
 
 def live_addresses(snapshot: Snapshot, index: IndexMetadata, matches: BTreeMatches) -> tuple[Longs, Addresses]:

@@ -15,8 +15,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter
 from tablewright.format.deletion_vectors.problems import problems_of_deletions
@@ -132,7 +130,7 @@ def finish_delete(
 def matching_offsets(snapshot: Snapshot, fragment: Fragment, predicate: Filter) -> Offsets:
     """Physical offsets of the live rows of a fragment that match, ascending."""
     whole = plan_match(snapshot, predicate)
-    index = int(np.flatnonzero(snapshot.fragments.ids == fragment.id)[0])
+    index = snapshot.fragments.position(fragment.id)
     task = replace(whole, fragments=(fragment,), first_rows=(whole.first_rows[index],))
     if task.reads.predicate is None:
         vector = snapshot.deletion_vector(fragment) or RowSet()

@@ -46,11 +46,11 @@ Indices = npt.NDArray[np.int64]
 
 def take_positions(snapshot: Snapshot, indices: Any, columns: Columns = None) -> pa.Table:
     """Rows by their position among the live rows of the table."""
-    ends = np.cumsum(_live_rows(snapshot))
+    ends = np.cumsum(snapshot.fragments.live_rows)
     total = int(ends[-1]) if len(ends) else 0
     positions = positions_within(indices, total, f"version {snapshot.version} of the table")
     fragments = np.searchsorted(ends, positions, side="right")
-    ranks = positions - np.concatenate(([0], ends))[fragments]
+    ranks = positions - snapshot.fragments.first_rows[fragments]
     offsets = ranks.copy()
     for index in np.unique(fragments).tolist():
         here = fragments == index
@@ -149,19 +149,13 @@ def _check_range(positions: Indices, rows: int, where: str) -> None:
         raise InvalidRequest(f"Invalid user input: row {highest} is out of range: {where} has {rows} rows.")
 
 
-def _live_rows(snapshot: Snapshot) -> Indices:
-    fragments = snapshot.fragments
-    return (fragments.physical_rows - fragments.deleted_rows).astype(np.int64)
-
-
 def _index_of(snapshot: Snapshot, fragment_id: int) -> int:
-    found = np.flatnonzero(snapshot.fragments.ids == np.uint64(fragment_id))
-    if not len(found):
+    if not snapshot.fragments.has(fragment_id):
         raise InvalidRequest(
             f"Invalid user input: the row address belongs to non-existent fragment: {fragment_id}. "
             f"Version {snapshot.version} has {len(snapshot.fragments)} fragments."
         )
-    return int(found[0])
+    return snapshot.fragments.position(fragment_id)
 
 
 def _offsets_of(snapshot: Snapshot, fragment: Fragment, ranks: Indices) -> Indices:
@@ -202,7 +196,7 @@ def _gather(snapshot: Snapshot, fragments: Indices, offsets: Indices, columns: C
 
 def _runs(snapshot: Snapshot, plan: ReadPlan, places: Addresses) -> Iterator[tuple[FragmentScan, Rows]]:
     shapes = plan.shapes()
-    starts = np.concatenate(([0], np.cumsum(_live_rows(snapshot))))
+    starts = snapshot.fragments.first_rows
     owners, offsets = RowAddress.split(places)
     indices, begins = np.unique(owners, return_index=True)
     ends = [*begins[1:].tolist(), len(places)][: len(begins)]

@@ -124,7 +124,7 @@ class UpdatePlan:
 
 
 def _subtrees(table: Schema, names: Sequence[str]) -> tuple[int, ...]:
-    return tuple(id for field in table.top_level if field.name in names for id in table.descendants(field.id))
+    return table.node_ids(names)
 
 
 def plan_update(
@@ -164,7 +164,7 @@ def found_rows(plan: UpdatePlan, matched: Sequence[Matched]) -> Found:
     """What the tasks of the match found; without tasks, all live rows."""
     if plan.updates_all:
         ids = plan.fragments.ids.tolist()
-        live = (plan.fragments.physical_rows - plan.fragments.deleted_rows).tolist()
+        live = plan.fragments.live_rows.tolist()
         return Found({id: rows for id, rows in zip(ids, live, strict=True) if rows}, None)
     rows = {id: found for each in matched for id, found in each.rows.items()}
     return Found({id: len(found) for id, found in rows.items()}, rows)
@@ -220,14 +220,14 @@ def rows_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[Upda
 
 
 def _parts(plan: UpdatePlan, found: Found, choices: Sequence[FragmentChoice]) -> tuple[UpdatePart, ...]:
-    first_rows = dict(zip(plan.fragments.ids.tolist(), plan.match.first_rows, strict=True))
+    ids = [choice.fragment_id for choice in choices]
     return tuple(
         UpdatePart(
-            fragment=plan.fragments.by_id(choice.fragment_id),
-            first_row=first_rows[choice.fragment_id],
-            rows=None if found.rows is None else found.rows[choice.fragment_id],
+            fragment=plan.fragments[position],
+            first_row=plan.match.first_rows[position],
+            rows=None if found.rows is None else found.rows[id],
         )
-        for choice in choices
+        for id, position in zip(ids, map(plan.fragments.position, ids), strict=True)
     )
 
 

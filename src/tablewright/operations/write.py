@@ -153,9 +153,7 @@ def _appended_columns(schema: Schema, incoming: pa.Schema) -> Schema:
     differences = schema_differences(schema, incoming)
     if differences:
         raise SchemaMismatch(differences)
-    names = set(incoming.names)
-    ids = [id for field in schema.top_level if field.name in names for id in schema.descendants(field.id)]
-    return schema.project_ids(ids)
+    return schema.project_ids(schema.node_ids(incoming.names))
 
 
 def run_write(

@@ -120,8 +120,7 @@ def read_fields(table: Schema, paths: Iterable[tuple[str, ...]]) -> frozenset[in
 
     Row ids and addresses stay what they are as long as the row does; other system columns change with other writers.
     """
-    columns = {field.name: field.id for field in table.top_level}
     names = {path[0] for path in paths}
-    if any(name in SYSTEM_COLUMNS and name not in _FIXED_FOR_A_ROW for name in names - columns.keys()):
+    if any(name in SYSTEM_COLUMNS and name not in _FIXED_FOR_A_ROW for name in names.difference(table.names)):
         return None
-    return frozenset(id for name in names & columns.keys() for id in table.descendants(columns[name]))
+    return frozenset(table.node_ids(names))

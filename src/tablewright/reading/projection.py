@@ -53,7 +53,7 @@ class RowLayout:
                 system.append(path[0])
             else:
                 wanted.append(_field_id(table, path))
-        ids = {below for field_id in wanted for below in table.descendants(field_id)}
+        ids = table.descendants(*wanted)
         return cls(fields=table.project_ids(ids), system=tuple(dict.fromkeys(system)))
 
     @property
@@ -67,8 +67,7 @@ class RowLayout:
             return False
         if path[0] in self.system:
             return True
-        held = {field.id for field in self.fields.fields}
-        return held.issuperset(table.descendants(_field_id(table, path)))
+        return self.fields.ids.issuperset(table.descendants(_field_id(table, path)))
 
 
 def _field_id(table: Schema, path: Path) -> int:

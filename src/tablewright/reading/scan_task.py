@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 
 from tablewright.data.shape import ReadShape
@@ -110,8 +109,7 @@ def scan_task(
 def choose_fragments(snapshot: Snapshot, ids: Sequence[int] | None) -> tuple[Sequence[Fragment], tuple[int, ...]]:
     """The fragments with these ids, in this order (all without ids), and where each one's live rows begin."""
     every = snapshot.fragments
-    live = (every.physical_rows - every.deleted_rows).astype(np.int64)
-    starts = np.concatenate(([0], np.cumsum(live)))[:-1]
+    starts = every.first_rows
     if ids is None:
         return every, tuple(starts.tolist())
     position = {int(fragment_id): index for index, fragment_id in enumerate(every.ids)}

@@ -313,7 +313,7 @@ def _update(manifest: Manifest, operation: Update) -> Manifest:
 
 def _patched(manifest: Manifest, operation: Update, current: Fragment, fragment: Fragment) -> Fragment:
     """A fragment whose columns changed in place, with its lineage; the rows that changed were updated now."""
-    alive = {field.id for field in manifest.schema.fields}
+    alive = manifest.schema.ids
     patched = replace(
         _without_dead_files(fragment, alive),
         row_ids=current.row_ids,
@@ -332,7 +332,7 @@ def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:
     _current(manifest, old, operation)
     new = [fragment for group in operation.groups for fragment in group.new_fragments]
     _check_new(manifest.schema, new)
-    alive = {field.id for field in manifest.schema.fields}
+    alive = manifest.schema.ids
     new = [_without_dead_files(fragment, alive) for fragment in new]
     if not manifest.stable_row_ids:
         new = [without_lineage(fragment) for fragment in new]
@@ -421,7 +421,7 @@ def _check_merge(manifest: Manifest, operation: Merge) -> None:
     changed = [id for id in rows if rows[id] and given[id] != rows[id]]
     if changed:
         raise InvalidRequest(f"Merge operation changed the number of rows of fragments {changed}.")
-    added = {field.id for field in operation.schema.fields} - {field.id for field in manifest.schema.fields}
+    added = operation.schema.ids - manifest.schema.ids
     strict = [f for f in operation.schema.top_level if f.id in added and not f.nullable]
     for field in strict:
         ids = frozenset(operation.schema.descendants(field.id))
@@ -440,16 +440,16 @@ def _merged(manifest: Manifest, fragment: Fragment) -> Fragment:
 
 def _project(manifest: Manifest, operation: Project) -> Manifest:
     _check_types(manifest.schema, operation.schema)
-    alive = {field.id for field in operation.schema.fields}
+    alive = operation.schema.ids
     fragments = manifest.fragments
-    if not alive.issuperset(field.id for field in manifest.schema.fields):
+    if not alive.issuperset(manifest.schema.ids):
         changed = {f.id: kept for f in fragments if (kept := _without_dead_files(f, alive)) is not f}
         fragments = fragments.replaced(changed, ())
     indices = coverage.of_schema(manifest.indices, operation.schema)
     return replace(manifest, schema=operation.schema, fragments=fragments, indices=indices)
 
 
-def _without_dead_files(fragment: Fragment, alive: set[int] | None = None) -> Fragment:
+def _without_dead_files(fragment: Fragment, alive: frozenset[int] | None = None) -> Fragment:
     """Drop data files none of whose columns is live; the fragment itself if there are none.
 
     A fragment keeps at least one file, so that its rows stay countable.
@@ -478,7 +478,7 @@ def _changed_bytes(values: Mapping[str, bytes], update: MapUpdate | None) -> dic
 
 
 def _update_config(manifest: Manifest, operation: UpdateConfig) -> Manifest:
-    unknown = set(operation.field_metadata_updates) - {field.id for field in manifest.schema.fields}
+    unknown = set(operation.field_metadata_updates) - manifest.schema.ids
     if unknown:
         raise InvalidRequest(f"Field ids {sorted(unknown)} do not exist in the schema.")
 

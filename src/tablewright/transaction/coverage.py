@@ -42,7 +42,7 @@ def stores_row_ids(index: IndexMetadata) -> bool:
 
 def of_schema(indices: Indices, schema: Schema) -> Indices:
     """Without the indices on fields that the schema no longer has."""
-    alive = {field.id for field in schema.fields}
+    alive = schema.ids
     return tuple(index for index in indices if alive.issuperset(index.fields))
 
 

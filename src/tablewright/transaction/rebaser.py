@@ -52,7 +52,7 @@ class Rebaser:
         """One more transaction came in between."""
         self._meanwhile = self._meanwhile.then(theirs)
         if isinstance(theirs, Merge | Project):
-            self._dropped |= dropped_fields((node.id for node in self._base.schema.fields), theirs.schema)
+            self._dropped |= dropped_fields(self._base.schema.ids, theirs.schema)
         if not self._blamed[1] or not self._ours.isdisjoint(changed_fragments(theirs)):
             self._blamed = type(theirs).__name__, version
 
@@ -61,7 +61,7 @@ class Rebaser:
         self._check_columns(newest)
         match self._asked.operation:
             case Delete() | Update() as operation:
-                known = frozenset(node.id for node in self._base.schema.fields)
+                known = self._base.schema.ids
                 changed = drifts(self._ours, self._base.fragments, newest.fragments, known)
                 return self._rows_onto(operation, newest, changed) if changed else None
             case Merge() if enables_row_ids(self._asked):

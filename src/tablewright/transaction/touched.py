@@ -94,7 +94,7 @@ def replaced_fields(operation: DataReplacement) -> dict[int, frozenset[int]]:
 
 def dropped_fields(wanted: Iterable[int], schema: Schema) -> frozenset[int]:
     """Those of ``wanted`` field ids that ``schema`` no longer has."""
-    return frozenset(wanted) - {field.id for field in schema.fields}
+    return frozenset(wanted) - schema.ids
 
 
 def covered_fragments(index: IndexMetadata) -> frozenset[int] | None:

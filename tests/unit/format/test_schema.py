@@ -135,6 +135,14 @@ def test_tree(tree: Schema) -> None:
     assert [field.id for field in Schema.from_arrow(tree.to_arrow(), first_id=10).fields] == list(range(10, 18))
 
 
+def test_ids_by_name(tree: Schema) -> None:
+    assert tree.ids == {node.id for node in tree.fields}
+    assert tree.column_ids(reversed(tree.names)) == tuple(node.id for node in tree.top_level)
+    assert tree.node_ids(tree.names) == tree.descendants(*tree.column_ids(tree.names))
+    assert [tree.node_ids([node.name]) for node in tree.top_level] == [tree.descendants(n.id) for n in tree.top_level]
+    assert tree.column_ids(["none such"]) == tree.node_ids([]) == tree.descendants() == ()
+
+
 def test_paths(tree: Schema) -> None:
     for field in tree.fields:
         assert tree.resolve(tree.path(field.id)) == field

@@ -134,6 +134,17 @@ class FragmentList(Sequence[Fragment]):
         return _frozen(self.facts.deleted_rows)
 
     @property
+    def live_rows(self) -> Ints:
+        """Rows of each fragment that a reader sees."""
+        return (self.facts.physical_rows - self.facts.deleted_rows).astype(np.int64)
+
+    @property
+    def first_rows(self) -> Ints:
+        """The position of each fragment's first live row among all of the table: prefix sums of ``live_rows``."""
+        live = self.live_rows
+        return np.cumsum(live) - live
+
+    @property
     def total_live_rows(self) -> int:
         """How many rows a reader of the whole table sees."""
         return int(self.facts.physical_rows.sum()) - int(self.facts.deleted_rows.sum())
@@ -174,12 +185,16 @@ class FragmentList(Sequence[Fragment]):
         """Whether a fragment of this id is in the list."""
         return self._position(fragment_id) is not None
 
-    def by_id(self, fragment_id: int) -> Fragment:
-        """The fragment of this id; ``KeyError`` if there is none."""
+    def position(self, fragment_id: int) -> int:
+        """Where the fragment of this id is in the list; ``KeyError`` if there is none."""
         position = self._position(fragment_id)
         if position is None:
             raise KeyError(fragment_id)
-        return self[position]
+        return position
+
+    def by_id(self, fragment_id: int) -> Fragment:
+        """The fragment of this id; ``KeyError`` if there is none."""
+        return self[self.position(fragment_id)]
 
     # --------------------------------------------------------------------------------------------- changes
 
@@ -208,8 +223,8 @@ class FragmentList(Sequence[Fragment]):
             return self
         source = np.arange(len(self))
         for offset, fragment_id in enumerate(changed):
-            source[self._must(fragment_id)] = len(self) + offset
-        gone = [self._must(fragment_id) for fragment_id in dropped]
+            source[self.position(fragment_id)] = len(self) + offset
+        gone = [self.position(fragment_id) for fragment_id in dropped]
         return self.appended(changed.values())._at(np.delete(source, gone))
 
     def with_lineage(self, row_ids: Sequence[bytes], versions: Sequence[bytes] | None = None) -> FragmentList:
@@ -234,12 +249,6 @@ class FragmentList(Sequence[Fragment]):
         if np.all(self.facts.ids[1:] >= self.facts.ids[:-1]):
             return self
         return self._at(self._order)
-
-    def _must(self, fragment_id: int) -> int:
-        position = self._position(fragment_id)
-        if position is None:
-            raise KeyError(fragment_id)
-        return position
 
     def _at(self, positions: Ints) -> FragmentList:
         """The fragments at these positions, in that order."""

@@ -121,6 +121,11 @@ class Fragment:
         """The ids of all fields that some file of this fragment supplies."""
         return frozenset(field_id for file in self.files for field_id in file.live_fields)
 
+    @property
+    def data_bytes(self) -> int:
+        """The size of its data files; one of unknown size counts as 0."""
+        return sum(file.file_size_bytes for file in self.files)
+
     def with_files(self, files: tuple[DataFile, ...]) -> Fragment:
         """The same rows in other files."""
         return replace(self, files=files)

@@ -101,7 +101,7 @@ class Nulls:
                     f"Invalid user input: Column {packed[0]} is packed struct and already exists in the dataset: its "
                     "files have no room for another member."
                 )
-            new = {field.id for field in added.after.fields} - {field.id for field in snapshot.schema.fields}
+            new = added.after.ids - snapshot.schema.ids
             tops = [field for field in added.new.fields if field.id in new and field.parent_id not in new]
             for field in tops:
                 if not field.nullable:
@@ -123,7 +123,7 @@ def _plan(snapshot: Snapshot, computation: Computation, batch_size: int | None) 
                     f"Invalid user input: Column {after.path(field_id)} already exists in the dataset. Members inside "
                     "a list can be added as columns of nulls only: give a pyarrow field."
                 )
-        written = after.project_ids(below for top in written.top_level for below in after.descendants(top.id))
+        written = after.project_ids(after.descendants(*(top.id for top in written.top_level)))
         known = frozenset(snapshot.schema.names)
         computation = WithMembers(computation, known, written.to_arrow().remove_metadata())
     return plan_columns(snapshot, _VERB, added.after, written, computation, batch_size=batch_size)

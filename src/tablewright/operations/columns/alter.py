@@ -68,7 +68,7 @@ class Alter:
                     "Invalid user input: nothing is left to cast, and a column that may hold nulls would be made "
                     "non-nullable unseen. Run alter_columns again."
                 )
-            written = altered.after.project_ids(id for _, new in altered.casts for id in altered.after.descendants(new))
+            written = altered.after.project_ids(altered.after.descendants(*(new for _, new in altered.casts)))
             sources = {new: table.by_id(old).name for old, new in altered.casts}
             names = tuple(sources[field.id] for field in written.top_level)
             computation = CastColumns(names, written.to_arrow().remove_metadata()) if names else None

@@ -196,8 +196,6 @@ class Patch:
                     raise InvalidColumns(
                         f"Invalid user input: Column {column.name} should have type {known} but type was {column.type}."
                     )
-            names = frozenset(given.names)
-            tops = [each.id for each in table.top_level if each.name in names]
-            written = table.project_ids(below for top in tops for below in table.descendants(top))
+            written = table.project_ids(table.node_ids(given.names))
             schema = written.to_arrow().remove_metadata()
             return plan_columns(snapshot, "Update", table, written, PatchedColumns(self.lookup, self.left_on, schema))

@@ -31,7 +31,7 @@ class Inputs:
 
 def inputs_of(fragment: Fragment, table: Schema, reads: RowLayout, first_row: int = 0) -> Inputs:
     """The inputs that a computation finds in a fragment. Nulls of a struct may come from any file of its members."""
-    ids = {below for column in reads.fields.top_level for below in table.descendants(column.id)}
+    ids = frozenset(table.descendants(*(column.id for column in reads.fields.top_level)))
     files = sorted(
         (id, file.base_id if file.base_id is None else int(file.base_id), file.path)
         for file in fragment.files

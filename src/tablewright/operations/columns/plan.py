@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
 
 from tablewright.data.conform import solid
@@ -166,9 +165,7 @@ class ColumnsPlan:
         return sum(each.physical_rows * sum(size.bytes_per_row(each) for size in sizes) for each in self.fragments)
 
     def _first_rows(self) -> dict[int, int]:
-        live = (self.fragments.physical_rows - self.fragments.deleted_rows).astype(np.int64)
-        starts = np.concatenate(([0], np.cumsum(live)))[:-1]
-        return dict(zip(self.fragments.ids.tolist(), starts.tolist(), strict=True))
+        return dict(zip(self.fragments.ids.tolist(), self.fragments.first_rows.tolist(), strict=True))
 
     def __str__(self) -> str:
         head = (
@@ -207,7 +204,7 @@ def plan_columns(
             file_version=manifest.data_storage_version,
             batch_size=batch_size,
         )
-    added = {field.id for field in after.fields} - {field.id for field in manifest.schema.fields}
+    added = after.ids - manifest.schema.ids
     return ColumnsPlan(
         verb=verb,
         location=snapshot.location,
@@ -224,7 +221,7 @@ def plan_columns(
 
 def finish_columns(plan: ColumnsPlan, files: Mapping[int, DataFile], uuid: UUID) -> Transaction:
     """The transaction that makes the column files, by fragment id, part of the table."""
-    alive = frozenset(field.id for field in plan.after.fields)
+    alive = plan.after.ids
     fragments = tuple(
         with_file(fragment, files[fragment.id], alive) if fragment.id in files else fragment
         for fragment in plan.fragments

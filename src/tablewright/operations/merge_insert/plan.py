@@ -67,9 +67,7 @@ class MergePlan:
     @property
     def changed_ids(self) -> tuple[int, ...]:
         """Their ids, with all below them."""
-        names = set(self.changed_columns)
-        tops = [field.id for field in self.table.top_level if field.name in names]
-        return tuple(sorted(id for top in tops for id in self.table.descendants(top)))
+        return tuple(sorted(self.table.node_ids(self.changed_columns)))
 
     @property
     def looks_at_place(self) -> bool:

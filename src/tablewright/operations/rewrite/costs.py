@@ -97,7 +97,7 @@ def decide(
 ) -> Decision:
     """Decide each fragment that has ``matched`` rows (counts by fragment id); ``columns`` are those that change."""
     widths = StoredWidths(table)
-    changed = [field.id for field in table.top_level if field.name in columns]
+    changed = table.column_ids(columns)
     rows_only = any(map(partial(_has_no_members, table), changed))
     chosen = []
     for fragment in sorted(fragments, key=lambda fragment: fragment.id):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tablewright.format.fragment import Fragment, FragmentList
-from tablewright.format.naming import data_path
+from tablewright.format.naming import data_paths
 from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import Transaction, Update, UpdateMode
 from tablewright.operations.rewrite.hide import Hidden, HiddenRows, with_hidden_rows
@@ -36,12 +36,12 @@ class InsertedRows:
     @property
     def paths(self) -> tuple[str, ...]:
         """The files that were written."""
-        return tuple(data_path(file.path) for fragment in self.fragments for file in fragment.files)
+        return data_paths(self.fragments)
 
     @property
     def bytes_written(self) -> int:
         """Their size."""
-        return sum(file.file_size_bytes for fragment in self.fragments for file in fragment.files)
+        return sum(fragment.data_bytes for fragment in self.fragments)
 
 
 Rewritten: TypeAlias = MovedRows | PatchedColumns | InsertedRows | HiddenRows

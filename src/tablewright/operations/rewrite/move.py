@@ -21,7 +21,7 @@ from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, no_columns
 from tablewright.data.write import WriteOptions, write_fragments
 from tablewright.format.fragment import Fragment
-from tablewright.format.naming import data_path
+from tablewright.format.naming import data_paths
 from tablewright.format.row_ids import RowIdSequence, encode_row_ids
 from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
@@ -71,12 +71,12 @@ class MovedRows:
     @property
     def paths(self) -> tuple[str, ...]:
         """All files that were written."""
-        return (*_data_paths(self.fragments), *self.sidecars, *(path for each in self.hidden for path in each.paths))
+        return (*data_paths(self.fragments), *self.sidecars, *(path for each in self.hidden for path in each.paths))
 
     @property
     def bytes_written(self) -> int:
         """Their size."""
-        data = sum(file.file_size_bytes for fragment in self.fragments for file in fragment.files)
+        data = sum(fragment.data_bytes for fragment in self.fragments)
         return data + sum(each.bytes_written for each in self.hidden)
 
 
@@ -97,7 +97,7 @@ def move_rows(
     with removed_on_failure(world.store) as files:
         sidecars: list[str] = []
         fragments = write_fragments(world, table, stream.batches(order), options, sidecars=sidecars)
-        files.add([*_data_paths(fragments), *sidecars])
+        files.add([*data_paths(fragments), *sidecars])
         gone = ((change.fragment, change.changed | change.deleted) for change in changes)
         return MovedRows(
             hidden=hide_each(context, world, version, gone, files),
@@ -106,10 +106,6 @@ def move_rows(
             bytes_read=stream.bytes_read,
             sidecars=tuple(sidecars),
         )
-
-
-def _data_paths(fragments: Sequence[Fragment]) -> list[str]:
-    return [data_path(file.path) for fragment in fragments for file in fragment.files]
 
 
 def _order(context: TaskContext, changes: Sequence[FragmentChange], *, are_read: bool) -> RowOrder:

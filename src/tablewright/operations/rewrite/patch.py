@@ -95,10 +95,7 @@ def patch_columns(
     """Write the columns that change, and hide the rows that go. If it fails, no file stays."""
     patch = _Patch(table, new, change)
     (scan,) = fragment_scans(context, patch.reads, [change.fragment], [change.first_row])
-    names = frozenset(new.columns)
-    written = table.project_ids(
-        id for field in table.top_level if field.name in names for id in table.descendants(field.id)
-    )
+    written = table.project_ids(table.node_ids(new.columns))
     with removed_on_failure(world.store) as files:
         sidecars: list[str] = []
         file, _ = write_data_file(world, written, patch.batches(scan), file_version, sidecars=sidecars)

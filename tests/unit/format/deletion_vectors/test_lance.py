@@ -57,14 +57,6 @@ def test_offsets_beyond_32_bits_are_refused() -> None:
             encode_deletion_vector(wide, file_type)
 
 
-def test_problems() -> None:
-    vector = RowSet.of([0, 3, 4])
-    assert problems_of_deletions(vector, 5) == problems_of_deletions(vector, 5, 3) == ()
-    assert problems_of_deletions(vector, 4) == ("1 deleted offsets lie beyond the 4 rows of the fragment: 4",)
-    assert len(problems_of_deletions(vector, 3, 2)) == 2
-    assert problems_of_deletions(RowSet(), 0, 0) == ()
-
-
 @pytest.mark.parametrize(
     ("count", "existing", "expected"),
     [
@@ -150,12 +142,3 @@ def test_a_vector_is_asked_without_being_spread_out() -> None:
     assert np.flatnonzero(vector.absent_mask(100)).tolist() == list(range(10))
     with pytest.raises(CorruptTable, match="4294967286 values where there can be at most 100"):
         decode_deletion_vector(bytes(runs.serialize()), BITMAP, "p", rows_max=100)
-
-
-def test_problems_of_offsets_beyond_32_bits() -> None:
-    vector = RowSet.of([5, 2**40, 2**40 + 1])
-    assert problems_of_deletions(vector, 2**40 + 1) == (
-        f"1 deleted offsets lie beyond the {2**40 + 1} rows of the fragment: {2**40 + 1}",
-    )
-    assert vector.first(5) == [5, 2**40, 2**40 + 1]
-    assert problems_of_deletions(vector, 2**41, 3) == ()

@@ -48,6 +48,15 @@ class TestList:
         with pytest.raises(ValueError, match="read-only"):
             found.ids[0] = 1
 
+    def test_rows_and_places(self) -> None:
+        found = self._list()
+        assert found.live_rows.tolist() == [one.live_rows for one in found]
+        assert found.first_rows.tolist() == [sum(one.live_rows for one in found[:place]) for place in range(3)]
+        assert [found.position(one.id) for one in found] == [0, 1, 2]
+        with pytest.raises(KeyError):
+            found.position(2)
+        assert FragmentList().first_rows.tolist() == FragmentList().live_rows.tolist() == []
+
     def test_by_id(self) -> None:
         found = self._list()
         assert found.by_id(8).physical_rows == 20

@@ -102,7 +102,7 @@ def new_key_hits(base: Snapshot, newest: Snapshot, keys: KeyTable, plan: MergePl
 
 def _to_look_at(base: Snapshot, newest: Snapshot, plan: MergePlan) -> Iterator[Fragment]:
     known = frozenset(base.fragments.raw)
-    watched, fields = plan.reads, frozenset(node.id for node in base.schema.fields)
+    watched, fields = plan.reads, base.schema.ids
     for place, raw in enumerate(newest.fragments.raw):
         if raw in known:
             continue

@@ -74,11 +74,7 @@ class FittedSchema:
 
     def written(self) -> Schema:
         """The part of the table's schema that inserted rows bring: whole columns."""
-        return self.rows.project_ids(self._ids(self.columns))
-
-    def _ids(self, names: Iterable[str]) -> list[int]:
-        wanted = set(names)
-        return [id for field in self.rows.top_level if field.name in wanted for id in self.rows.descendants(field.id)]
+        return self.rows.project_ids(self.rows.node_ids(self.columns))
 
 
 def new_columns(table: Schema, incoming: pa.Schema) -> pa.Schema:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tablewright.data.read import Rows, no_columns
 from tablewright.data.write import WriteOptions, write_fragments
 from tablewright.format.fragment import Fragment
-from tablewright.format.naming import data_path
+from tablewright.format.naming import data_paths
 from tablewright.format.schema import Schema
 from tablewright.operations.merge_insert.keys.key_columns import KeyColumns
 from tablewright.operations.merge_insert.keys.key_table import KeyTable, Positions
@@ -49,7 +49,7 @@ class SharedSource:
     @property
     def paths(self) -> tuple[str, ...]:
         """The files."""
-        return tuple(data_path(file.path) for fragment in self.fragments for file in fragment.files)
+        return data_paths(self.fragments)
 
     def open(self, world: World) -> KeptSource:
         """The rows by position, read from storage when they are asked for."""
@@ -106,7 +106,7 @@ class ShareTask:
     def shared(self, parts: Iterable[Sequence[Fragment]], nbytes: int | None = None) -> SharedSource:
         """The source that several parts make, one after the other."""
         fragments = tuple(fragment for part in parts for fragment in part)
-        size = sum(file.file_size_bytes for fragment in fragments for file in fragment.files)
+        size = sum(fragment.data_bytes for fragment in fragments)
         return SharedSource(columns=self.columns, fragments=fragments, nbytes=size if nbytes is None else nbytes)
 
 

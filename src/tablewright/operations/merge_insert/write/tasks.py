@@ -191,16 +191,14 @@ def merge_write_tasks(
 
 def _parts(plan: MergePlan, actions: Actions, choices: Sequence[FragmentChoice]) -> tuple[MergePart, ...]:
     ids = [choice.fragment_id for choice in choices]
-    places = np.flatnonzero(np.isin(plan.fragments.ids.astype(np.int64), np.array(ids, np.int64)))
-    first_rows = {int(plan.fragments.ids[place]): plan.scan.first_rows[place] for place in places.tolist()}
     return tuple(
         MergePart(
-            fragment=plan.fragments.by_id(id),
-            first_row=first_rows[id],
+            fragment=plan.fragments[position],
+            first_row=plan.scan.first_rows[position],
             pairs=actions.updated[id],
             deleted=actions.deleted.get(id, RowSet()),
         )
-        for id in ids
+        for id, position in zip(ids, map(plan.fragments.position, ids), strict=True)
     )
 
 
