@@ -53,10 +53,10 @@ class AffectedRows:
             values = addresses
         else:
             values = np.fromiter(addresses, np.uint64)
-        owners, offsets = RowAddress.split(np.unique(values.astype(np.uint64, copy=False)))
-        fragments, starts = np.unique(owners, return_index=True)
+        owners, offsets = RowAddress.split(np.sort(values.astype(np.uint64, copy=False)))
+        starts = np.flatnonzero(np.diff(owners, prepend=owners[:1] + np.uint64(1)))  # where another fragment begins
         parts = np.split(offsets, starts[1:]) if len(owners) else []
-        return cls({id: RowSet.of(part) for id, part in zip(fragments.tolist(), parts, strict=True)})
+        return cls({id: RowSet.of(part) for id, part in zip(owners[starts].tolist(), parts, strict=True)})
 
     def union(self, other: AffectedRows) -> AffectedRows:
         """Rows that either touches: how the results of several tasks become one."""
