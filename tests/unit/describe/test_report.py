@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablewright.describe.report import Report, moment, positions, shown
-from tablewright.format.deletion_vector import DeletionVector
+from tablewright.format.row_set import RowSet
 
 
 def test_plain_values() -> None:
@@ -24,7 +24,7 @@ def test_plain_values() -> None:
 )
 def test_the_first_numbers(count: int, text: str) -> None:
     assert shown(range(count), count) == text
-    assert positions(DeletionVector.of(range(count))) == text
+    assert positions(RowSet.of(range(count))) == text
 
 
 @pytest.mark.parametrize(
