@@ -38,11 +38,11 @@ console = Console()
 
 
 def main(arguments: list[str]) -> int:
-    """Tell the story; 0 if the referee agrees with every line of it."""
+    """Run the steps; 0 if pylance reads the same after every one of them."""
     console.print(Panel.fit("[bold]Tablewright[/]: documents with embeddings, written by Spark, open to every Lance"))
     with table_address(arguments) as uri:
         try:
-            agreed = story(uri)
+            agreed = steps(uri)
         except tw.errors.TablewrightError as error:
             console.print(f"[bold red]{type(error).__name__}[/]: {error}")
             return 1
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     return 0 if agreed else 1
 
 
-def story(uri: str) -> bool:
+def steps(uri: str) -> bool:
     """Write, append, read, travel, compare."""
     with step("Start an embedded Spark session"):
         from tablewright.engine.spark.session import embedded_session

@@ -41,7 +41,7 @@ def named_tests(docstring: str) -> list[str]:
 
 
 def unproven(root: Path) -> Iterator[str]:
-    """Modules that nobody finds a test of, and tests that docstrings name and that are not there."""
+    """Modules without a test that can be found, and tests that docstrings name and that do not exist."""
     for path in sorted((root / PACKAGE).rglob("*.py")):
         module = path.relative_to(root)
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))

@@ -1,6 +1,6 @@
 """Regenerate the protobuf modules beside their .proto files: ``python tools/proto.py``.
 
-Needs ``grpcio-tools``. The result is committed, so nobody else needs it.
+Needs ``grpcio-tools``. The result is committed, so only a change of a .proto file needs it.
 """
 
 from __future__ import annotations

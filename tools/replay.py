@@ -55,7 +55,7 @@ class _Seeded:
 
 
 def seed(number: int) -> None:
-    """Begin the ids anew; the time stands still."""
+    """Start the ids from a seed; the time stands still."""
     seeded = _Seeded(number)
     world.SystemIds.uuid = lambda self: seeded.uuid()
     world.SystemIds.u64 = lambda self: seeded.u64()

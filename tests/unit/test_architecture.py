@@ -71,7 +71,7 @@ def test_every_package_has_a_row() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"(?:`|\*\*)([\w/]+\.py)(?:`|\*\*)", TEXT))))
 def test_every_module_in_the_text_exists(name: str) -> None:
-    assert any(f"/{module}".endswith(f"/{name}") for module in MODULES)
+    assert (ROOT / name).exists() or any(f"/{module}".endswith(f"/{name}") for module in MODULES)
 
 
 def test_it_takes_ten_minutes() -> None:

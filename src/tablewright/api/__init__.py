@@ -1,1 +1,1 @@
-"""The public face: pylance's names, handing over to the rooms below."""
+"""The public API: pylance's names, which hand over to jobs and operations."""

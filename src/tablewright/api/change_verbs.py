@@ -83,7 +83,7 @@ class ChangeVerbs(Pinned):
         """Give columns new values, by SQL expressions, in the rows that match (without ``where``: in all).
 
         A fragment is written in the way that costs fewer bytes: its matching rows move to a new fragment
-        (``"rewrite_rows"``), or the columns that change are written anew in place (``"rewrite_columns"``);
+        (``"rewrite_rows"``), or the columns that change are written again in place (``"rewrite_columns"``);
         ``write_mode`` insists on one of them. This dataset moves to the new version. ``isolation``: see
         :meth:`delete`.
 
@@ -202,7 +202,7 @@ class ChangeVerbs(Pinned):
         """Change columns. Each alteration is a dict: ``path``, and ``name``, ``nullable`` or ``data_type``.
 
         Names and nullability are metadata only. A new type within the same family (integers, floats, texts, lists of
-        these…) writes the column anew; a value that it can't hold is an error. All happen in one version.
+        these…) writes the column again; a value that it can't hold is an error. All happen in one version.
 
         >>> import pyarrow as pa
         >>> import tablewright as tw

@@ -1,4 +1,4 @@
-"""Arguments that are accepted because scripts pass them, and have no effect: the caller is told at once.
+"""Arguments that are accepted because scripts pass them, and have no effect: a warning says so at once.
 
 Automatic cleanup comes with compaction and cleanup. Until then its options are stored in the table's config, where
 other Lance writers act on them, and Tablewright removes no version.

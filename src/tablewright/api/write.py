@@ -103,8 +103,8 @@ def _incoming(
         frame = frame_engine(engine, spark).frame_of(pa.Table.from_batches(source.batches, source.schema))
         return _of_frame(frame, source.schema, world)
     source = as_source(data, schema, _known_schema(world, given, mode) if _has_no_types(data) else None)
-    told = None if progress is None else _Progress(progress)
-    return source.schema, lambda plan: run_write(plan, source.batches, world, told)
+    reported = None if progress is None else _Progress(progress)
+    return source.schema, lambda plan: run_write(plan, source.batches, world, reported)
 
 
 def _has_no_types(data: Any) -> bool:
@@ -157,11 +157,11 @@ def properties_of(message: str | None, properties: Mapping[str, str] | None) -> 
 class _Progress:
     """Tells pylance's ``FragmentWriteProgress`` object about every fragment, in its own words."""
 
-    def __init__(self, told: Any) -> None:
-        self._told = told
+    def __init__(self, progress: Any) -> None:
+        self._progress = progress
 
     def begin(self, fragment: Fragment) -> None:
-        self._told.begin(FragmentMetadata.of(fragment))
+        self._progress.begin(FragmentMetadata.of(fragment))
 
     def complete(self, fragment: Fragment) -> None:
-        self._told.complete(FragmentMetadata.of(fragment))
+        self._progress.complete(FragmentMetadata.of(fragment))

@@ -243,9 +243,9 @@ class _Roll:
 
     def _fitting(self, batch: pa.RecordBatch, file: _OpenFile) -> int:
         rows: int = min(batch.num_rows, self._options.max_rows_per_file - file.rows)
-        room = max(self._options.max_bytes_per_file - file.bytes, _BYTES_UNCUT_MAX)
-        if batch.nbytes > room:
-            rows = min(rows, max(1, room * batch.num_rows // batch.nbytes))
+        bytes_left = max(self._options.max_bytes_per_file - file.bytes, _BYTES_UNCUT_MAX)
+        if batch.nbytes > bytes_left:
+            rows = min(rows, max(1, bytes_left * batch.num_rows // batch.nbytes))
         return rows
 
     def _is_full(self, file: _OpenFile) -> bool:

@@ -60,7 +60,7 @@ class Progress:
 
     @property
     def shown(self) -> bool:
-        """Whether a bar is, or will be, on the screen: if not, nobody needs to count."""
+        """Whether a bar is, or will be, on the screen: if not, counting is not needed."""
         return self._show
 
     @property

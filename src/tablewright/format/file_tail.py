@@ -41,11 +41,11 @@ def problems_of_footer(tail: bytes, size: int) -> tuple[str, ...]:
     columns, column_table, buffer_table, num_buffers, num_columns, _, _, magic = _FOOTER.unpack(tail)
     if magic != b"LANC":
         return ("it does not end in LANC",)
-    room = size - _FOOTER.size
+    limit = size - _FOOTER.size
     problems = []
-    if max(columns, column_table, buffer_table) > room:
+    if max(columns, column_table, buffer_table) > limit:
         problems.append("its footer points outside of it")
-    if _ENTRY.size * (num_buffers + num_columns) > room:
+    if _ENTRY.size * (num_buffers + num_columns) > limit:
         problems.append(f"its footer counts {num_columns} columns and {num_buffers} buffers, which do not fit the file")
     return tuple(problems)
 

@@ -1,7 +1,7 @@
 """One Spark job, run so that a person can watch and stop it.
 
 PySpark does not cancel a running job on Ctrl-C: the interrupt arrives, the job goes on, the next one queues behind
-it. So a job runs in a thread of its own under a tag that nobody else has, and the calling thread waits for it:
+it. So a job runs in a thread of its own under a tag of its own, and the calling thread waits for it:
 
 1. the job's thread inherits the caller's properties (scheduler pool, job group, tags) and adds the tag;
 2. the caller waits in small steps, which lets interrupts in, and asks for progress if somebody looks;
