@@ -60,7 +60,7 @@ class Progress:
 
     @property
     def shown(self) -> bool:
-        """Whether a bar is, or will be, on the screen: if not, counting is not needed."""
+        """Whether a bar is, or will be, on the screen: if not, there is no need to count."""
         return self._show
 
     @property

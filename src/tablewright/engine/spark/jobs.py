@@ -1,10 +1,10 @@
 """One Spark job, run so that a person can watch and stop it.
 
-PySpark does not cancel a running job on Ctrl-C: the interrupt arrives, the job goes on, the next one queues behind
+PySpark does not cancel a running job on Ctrl-C: the interrupt arrives, the job goes on, the next one queues after
 it. So a job runs in a thread of its own under a tag of its own, and the calling thread waits for it:
 
 1. the job's thread inherits the caller's properties (scheduler pool, job group, tags) and adds the tag;
-2. the caller waits in small steps, which lets interrupts in, and asks for progress if somebody looks;
+2. the caller waits in small steps, which lets interrupts in, and asks for progress if it is shown;
 3. an interrupt cancels all jobs with the tag, then goes on to the caller;
 4. after a job that failed or was cancelled, the caller waits until its other tasks have ended too, so that whoever
    removes their files finds them. Spark reports the failure of a job while they still run.

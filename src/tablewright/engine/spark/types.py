@@ -177,7 +177,7 @@ def _has_all_values(array: pa.Array, kind: pa.DataType) -> bool:
 
 
 def _padded(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The array with one complete row more: casting null lists, pyarrow looks at values behind the last one."""
+    """The array with one complete row more: casting null lists, pyarrow looks at values after the last one."""
     return pa.concat_arrays([array, pa.array([_sample(kind)], array.type)])
 
 
