@@ -80,7 +80,6 @@ def _written(plan: ColumnsPlan, snapshot: Snapshot) -> DataFile:
 
 
 def _grown(plan: ColumnsPlan, fragment: Fragment, files: list[DataFile]) -> tuple[FragmentMetadata, LanceSchema]:
-    alive = {field.id for field in plan.after.fields}
     for file in files:
-        fragment = with_file(fragment, file, alive)
+        fragment = with_file(fragment, file, plan.after.ids)
     return FragmentMetadata.of(fragment), LanceSchema(plan.after)

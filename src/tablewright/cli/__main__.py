@@ -1,4 +1,7 @@
-"""``python -m tablewright.cli describe PATH…``: the command ``tablewright`` where its script is not on the path."""
+"""``python -m tablewright.cli describe PATH…``: the command ``tablewright`` where its script is not on the path.
+
+Tests: tests/unit/cli/test_app.py
+"""
 
 from tablewright.cli.app import app
 

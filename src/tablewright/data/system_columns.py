@@ -1,7 +1,7 @@
 """Columns that no file holds: they follow from where a row is and from the fragment's sequences.
 
 ==============================  ==========================================================================
-``_rowaddr``                    fragment id << 32 | physical offset
+``_rowaddr``                    the row address: fragment id and physical offset
 ``_rowid``                      the stable row id, or the address where the table has none
 ``_rowoffset``                  the row's position among the live rows of the table
 ``_row_created_at_version``     from the fragment's sequence; 1 without one

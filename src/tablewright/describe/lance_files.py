@@ -1,4 +1,7 @@
-"""Lance's own files: manifests, transactions, deletion files."""
+"""Lance's own files: manifests, transactions, deletion files.
+
+Tests: tests/unit/cli/test_app.py
+"""
 
 from __future__ import annotations
 

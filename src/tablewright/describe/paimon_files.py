@@ -1,4 +1,7 @@
-"""Paimon's files, and the deletion vectors of Delta Lake and Iceberg, whose bins are Paimon's."""
+"""Paimon's files, and the deletion vectors of Delta Lake and Iceberg, whose bins are Paimon's.
+
+Tests: tests/unit/cli/test_app.py
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 1. A place with versions below it is a table.
 2. A name that ends in ``.lance`` is a data file or a file of an index. It is opened and not read as a whole.
 3. Everything else is read, and recognised by its name or its bytes (:mod:`.files`).
+
+Tests: tests/unit/cli/test_app.py
 """
 
 from __future__ import annotations

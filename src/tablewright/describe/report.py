@@ -1,4 +1,7 @@
-"""The description of a file as a value: a title, facts, and a table. ``cli`` prints it."""
+"""The description of a file as a value: a title, facts, and a table. ``cli`` prints it.
+
+Tests: tests/unit/cli/test_app.py
+"""
 
 from __future__ import annotations
 

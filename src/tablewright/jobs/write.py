@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tablewright.errors import CommitConflict, CommitUnknown, StorageError, TableExists, TableNotFound
 from tablewright.format.fragment import Fragment
-from tablewright.format.naming import data_path
+from tablewright.format.naming import data_paths
 from tablewright.jobs.attempt import GiveUp, attempts
 from tablewright.operations.write import WritePlan, WriteSettings, finish_write, plan_again, plan_write, run_again
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
@@ -98,14 +98,14 @@ class WriteJob:
 
     def _recorded(self, plan: WritePlan, fragments: tuple[Fragment, ...], base: Snapshot | None) -> _Written:
         files = UncommittedFiles(self.world.store)
-        files.add(_paths(fragments))
+        files.add(data_paths(fragments))
         return _Written(plan, fragments, base, files)
 
     def _written_again(self, before: _Written) -> _Written:
         """Plan on the newest version, and write the rows again if they belong into other columns there."""
         newest = open_snapshot(self.world) if before.base is None else open_newest(before.base)
         plan = plan_again(before.plan, newest, self.settings)
-        if not all(exists(self.world.store, path) for path in _paths(before.fragments)):
+        if not all(exists(self.world.store, path) for path in data_paths(before.fragments)):
             raise StorageError(
                 f"Data files that were written for {plan.uri} are gone: it was dropped or cleaned up meanwhile. "
                 "Nothing was committed. Open the table, and write the rows again."
@@ -154,10 +154,6 @@ def latest_or_none(world: World) -> Snapshot | None:
         return open_snapshot(world)
     except TableNotFound:
         return None
-
-
-def _paths(fragments: Iterable[Fragment]) -> list[str]:
-    return [data_path(file.path) for fragment in fragments for file in fragment.files]
 
 
 def _keep(made: _Written, error: Exception) -> None:
