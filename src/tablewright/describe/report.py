@@ -1,7 +1,4 @@
-"""The description of a file as a value: a title, facts, and a table. ``cli`` prints it.
-
-Tests: tests/unit/cli/test_app.py
-"""
+"""The description of a file as a value: a title, facts, and a table. ``cli`` prints it."""
 
 from __future__ import annotations
 

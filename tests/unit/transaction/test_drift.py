@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from pyroaring import BitMap, FrozenBitMap
 from tests.unit.format.samples import DELETION, FILE, fragment
 
 from tablewright.format.fragment import TOMBSTONE, DataFile, Fragment, FragmentList
+from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import Append, DataReplacement, DataReplacementGroup, Delete, Update, UpdateMode
 from tablewright.transaction.drift import Drift, Meanwhile, drifts
 
@@ -51,7 +51,7 @@ def test_only_what_changed_has_drifted() -> None:
 
 
 def columns(id: int, offsets: set[int] | None) -> Update:
-    known = {} if offsets is None else {id: BitMap(offsets).serialize()}
+    known = {} if offsets is None else {id: RowSet.of(offsets)}
     return Update(
         updated_fragments=(fragment(id),), update_mode=UpdateMode.REWRITE_COLUMNS, updated_fragment_offsets=known
     )
@@ -59,9 +59,9 @@ def columns(id: int, offsets: set[int] | None) -> Update:
 
 def test_transactions_in_between_add_up() -> None:
     both = Meanwhile().then(columns(1, {1})).then(Append(fragments=())).then(columns(1, {4})).then(columns(2, {7}))
-    assert both.patched == {1: FrozenBitMap([1, 4]), 2: FrozenBitMap([7])}
+    assert both.patched == {1: RowSet.of([1, 4]), 2: RowSet.of([7])}
     unknown = both.then(columns(1, None)).then(columns(1, {5}))
-    assert unknown.patched == {1: None, 2: FrozenBitMap([7])}
+    assert unknown.patched == {1: None, 2: RowSet.of([7])}
     replaced = DataReplacement(replacements=(DataReplacementGroup(fragment_id=2, new_file=FILE),))
     assert both.then(replaced).patched[2] is None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pyroaring import BitMap
 from tests.unit.format.samples import fragment, stable_fragment
 
 from tablewright.errors import InvalidRequest, UnsupportedFeature
@@ -17,6 +16,7 @@ from tablewright.format.row_ids import (
     encode_row_ids,
     encode_versions,
 )
+from tablewright.format.row_set import RowSet
 from tablewright.transaction.lineage import (
     created_versions,
     moved_rows,
@@ -69,7 +69,7 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 def test_values_changed_in_place() -> None:
-    some = with_updated_rows(stable_fragment(), BitMap([2, 5]), 8)
+    some = with_updated_rows(stable_fragment(), RowSet.of([2, 5]), 8)
     assert versions_of(some.last_updated_at) == [1, 1, 8, 1, 1, 8, 1, 1, 1, 1]
     assert versions_of(with_updated_rows(stable_fragment(), None, 8).last_updated_at) == [8] * 10
     assert some.created_at == stable_fragment().created_at

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from pyroaring import BitMap
 from tests.unit.format.samples import FILE, SCHEMA, fragment, index
 
 from tablewright.format.fragment import TOMBSTONE, FragmentList
+from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import (
     Append,
     DataReplacement,
@@ -34,7 +34,7 @@ from tablewright.transaction.touched import (
     updated_by_id,
 )
 
-SOME = BitMap([1, 3]).serialize()
+SOME = RowSet.of([1, 3])
 REPLACED = (
     DataReplacementGroup(fragment_id=4, new_file=replace(FILE, fields=(0, TOMBSTONE))),
     DataReplacementGroup(fragment_id=4, new_file=replace(FILE, fields=(1, TOMBSTONE))),
@@ -75,7 +75,7 @@ def test_fragments(operation: Operation, removed: set[int], updated: set[int], c
 def test_rows_whose_columns_changed_in_place() -> None:
     both = (fragment(1), fragment(2))
     columns = Update(updated_fragments=both, update_mode=UpdateMode.REWRITE_COLUMNS, updated_fragment_offsets={1: SOME})
-    assert patched_offsets(columns) == {1: BitMap([1, 3]), 2: None}
+    assert patched_offsets(columns) == {1: RowSet.of([1, 3]), 2: None}
     assert patched_offsets(replace(columns, update_mode=UpdateMode.REWRITE_ROWS)) == {}
     assert patched_offsets(DataReplacement(replacements=REPLACED)) == {4: None, 5: None}
     assert patched_offsets(Delete(updated_fragments=both)) == {}

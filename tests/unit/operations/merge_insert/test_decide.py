@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablewright as tw
+from tablewright.format.row_set import RowSet
 from tablewright.operations.merge_insert.clauses import Clauses
 from tablewright.operations.merge_insert.decide import decide_merge
 from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs
@@ -33,9 +34,9 @@ def pairs(*given: tuple[int, int]) -> Pairs:
 
 MATCHES = {
     0: FragmentMatches(
-        fragment_id=0, pairs=pairs((2, 0), (5, 3)), passed_over=pairs((7, 1)), unmatched=np.array([0, 9], np.uint32)
+        fragment_id=0, pairs=pairs((2, 0), (5, 3)), passed_over=pairs((7, 1)), unmatched=RowSet.of([0, 9])
     ),
-    1: FragmentMatches(fragment_id=1, pairs=Pairs(), unmatched=np.array([], np.uint32)),
+    1: FragmentMatches(fragment_id=1, pairs=Pairs(), unmatched=RowSet.of([])),
 }
 """Source rows 0 and 3 match, row 1 matches without satisfying the condition, rows 2, 4 and 5 match nothing."""
 
@@ -63,8 +64,8 @@ def test_every_row(
     plan = plan_merge(snapshot, Clauses(**given), "k", SCHEMA, 0)
     actions = decide_merge(plan, MATCHES, SOURCE_ROWS, np.array([5]))
     assert {id: each.offsets.tolist() for id, each in actions.updated.items()} == updated
-    assert {id: each.tolist() for id, each in actions.deleted.items()} == deleted
-    assert {id: each.tolist() for id, each in actions.found.items()} == found
+    assert {id: list(each) for id, each in actions.deleted.items()} == deleted
+    assert {id: list(each) for id, each in actions.found.items()} == found
     assert actions.inserted.tolist() == inserted
     assert actions.num_updated_rows == sum(map(len, updated.values()))
     assert actions.num_deleted_rows == sum(map(len, deleted.values()))
@@ -76,9 +77,7 @@ def test_every_row(
 def test_nobody_asked_for_rows_without_a_source_row(snapshot: Snapshot) -> None:
     plan = plan_merge(snapshot, Clauses(when_matched="delete"), "k", SCHEMA, 0)
     matches = {1: FragmentMatches(fragment_id=1, pairs=pairs((4, 0)))}
-    assert {
-        id: each.tolist() for id, each in decide_merge(plan, matches, 1, np.array([], np.int64)).deleted.items()
-    } == {1: [4]}
+    assert decide_merge(plan, matches, 1, np.array([], np.int64)).deleted == {1: RowSet.of([4])}
 
 
 @pytest.mark.parametrize(("columns", "mode"), [(["k", "x"], "rewrite_columns"), (["k"], "rewrite_rows")])

@@ -7,6 +7,8 @@ import pickle
 import numpy as np
 import pytest
 
+from tablewright.format.row_address import RowAddress
+from tablewright.format.row_set import RowSet
 from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs, by_fragment, united
 
 
@@ -38,7 +40,7 @@ def test_they_travel(given: list[tuple[int, int]]) -> None:
 
 
 def test_addresses_by_fragment() -> None:
-    addresses = np.array([2 << 32 | 1, 7, 2 << 32, 3], np.uint64)
+    addresses = np.array([RowAddress.of(2, 1), 7, RowAddress.of(2, 0), 3], np.uint64)
     assert [(id, shown(each)) for id, each in by_fragment(addresses, np.arange(4))] == [
         (0, [(3, 3), (7, 1)]),
         (2, [(0, 2), (1, 0)]),
@@ -47,11 +49,11 @@ def test_addresses_by_fragment() -> None:
 
 def test_passes_over_one_fragment_are_united() -> None:
     def found(pair: tuple[int, int], unmatched: list[int] | None) -> FragmentMatches:
-        left = None if unmatched is None else np.array(unmatched, np.uint32)
+        left = None if unmatched is None else RowSet.of(unmatched)
         return FragmentMatches(fragment_id=1, pairs=pairs(pair), unmatched=left)
 
     both = united([found((4, 0), [1, 2, 3]), FragmentMatches(fragment_id=0, pairs=Pairs()), found((2, 9), [1, 3, 4])])
     assert list(both) == [0, 1]
     assert shown(both[1].pairs) == [(2, 9), (4, 0)]
-    assert both[1].unmatched is not None and both[1].unmatched.tolist() == [1, 3]
+    assert both[1].unmatched == RowSet.of([1, 3])
     assert united([found((4, 0), None), found((2, 9), None)])[1].unmatched is None
