@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -106,48 +105,6 @@ def test_a_plan_can_be_printed(snapshot: Snapshot) -> None:
     ]
     assert "projection=[a]" in text and "num_fragments=4" in text and "rows=7, deleted_rows=4" in text
     assert plan_scan(snapshot, options).estimated_bytes > 0
-
-
-@pytest.fixture(scope="module")
-def unordered(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    table = pa.table(
-        {
-            "a": [3, 1, None, 2, 5],
-            "f": [float("nan"), 1.0, None, -1.0, 2.0],
-            "s": ["b", None, "a", "c", "a"],
-            "d": pa.array(["z", "y", None, "y2", "x"]).dictionary_encode(),
-            "b": [True, False, None, True, False],
-            "st": pa.array([{"p": i} for i in (5, 4, 3, 2, 1)]),
-        }
-    )
-    path = tmp_path_factory.mktemp("unordered") / "t.lance"
-    tw.write_dataset(table, path, max_rows_per_file=2)
-    return _snapshot(path)
-
-
-def _ordering(name: str, ascending: bool, nulls_first: bool) -> SimpleNamespace:
-    return SimpleNamespace(column_name=name, ascending=ascending, nulls_first=nulls_first)
-
-
-def test_order_by_more_than_pylance_can(unordered: Snapshot) -> None:
-    snapshot = unordered
-    assert _table(snapshot, columns=["a"], order_by=["st.p"])["a"].to_pylist() == [5, 2, None, 1, 3]
-    last_first = [_ordering("_rowid", False, False)]
-    assert _table(snapshot, columns=["a"], order_by=last_first)["a"].to_pylist() == [5, 2, None, 1, 3]
-    assert _table(snapshot, columns={"z": "a * 2"}, order_by=["a"], filter="a < 5")["z"].to_pylist() == [2, 4, 6]
-
-
-def test_order_by_extension_types(tmp_path: Path) -> None:
-    ids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"c" * 16, None, b"a" * 16], pa.binary(16)))
-    tw.write_dataset(pa.table({"a": [0, 1, 2], "id": ids}), tmp_path / "t")
-    assert _table(_snapshot(tmp_path / "t"), columns=["a"], order_by=["id"])["a"].to_pylist() == [2, 0, 1]
-
-
-def test_the_best_of_many_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablewright.operations.scan_order._GATHERED_ROWS_MIN", 10)
-    tw.write_dataset(pa.table({"a": [(i * 37) % 1000 for i in range(1000)]}), tmp_path / "t", max_rows_per_file=50)
-    snapshot = _snapshot(tmp_path / "t")
-    assert _table(snapshot, order_by=["a"], limit=5)["a"].to_pylist() == [0, 1, 2, 3, 4]
 
 
 def test_early_stop_leaves_the_rest_unread(tmp_path: Path) -> None:
