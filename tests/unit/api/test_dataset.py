@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pytest
 
 import tablewright as tw
-from tablewright.errors import InvalidRequest, StorageError, TablewrightError, UnsupportedFeature
+from tablewright.errors import InvalidRequest, UnsupportedFeature
 from tablewright.format.envelope import decode_manifest_file, encode_manifest_file
 from tablewright.format.naming import manifest_path
 from tablewright.format.schema import Schema
@@ -26,79 +25,6 @@ from tablewright.storage import open_store
 @pytest.fixture
 def ds() -> tw.LanceDataset:
     return tw.write_dataset({"id": [3, 1, 2], "s": ["c", "a", None]}, f"memory://{uuid.uuid4()}", max_rows_per_file=2)
-
-
-class TestDrop:
-    def test_a_table_goes_with_everything(self, tmp_path: Path) -> None:
-        place = tmp_path / "t.lance"
-        tw.write_dataset({"id": [1]}, place)
-        tw.LanceDataset.drop(place)
-        assert not place.exists() or list(place.rglob("*")) == []
-
-    def test_a_directory_that_is_no_table_is_left_alone(self, tmp_path: Path) -> None:
-        precious = tmp_path / "sub" / "precious"
-        precious.parent.mkdir()
-        precious.write_text("mine")
-        with pytest.raises(InvalidRequest, match="Refusing to drop"):
-            tw.LanceDataset.drop(tmp_path, ignore_not_found=True)
-        assert precious.read_text() == "mine"
-
-    def test_nothing_there(self, tmp_path: Path) -> None:
-        with pytest.raises(StorageError, match="Not found"):
-            tw.LanceDataset.drop(tmp_path / "nowhere")
-        tw.LanceDataset.drop(tmp_path / "nowhere", ignore_not_found=True)
-
-    @pytest.mark.parametrize("wrong", [None, 3, ""])
-    def test_what_is_no_address(self, wrong: Any) -> None:
-        with pytest.raises(TablewrightError):
-            tw.LanceDataset.drop(wrong)
-
-
-class TestPyarrowsVerbs:
-    def test_filter_sort_and_join(self, ds: tw.LanceDataset) -> None:
-        assert ds.filter(pc.field("id") > 1).to_table()["id"].to_pylist() == [3, 2]
-        assert ds.sort_by("id").to_table()["id"].to_pylist() == [1, 2, 3]
-        right = pa.table({"id": [1], "n": [10]})
-        for other in (right, pads.dataset(right)):
-            assert ds.join(other, "id", join_type="inner").to_table().to_pylist() == [{"id": 1, "s": "a", "n": 10}]
-
-    def test_their_cpp_side_reads_the_version(self, ds: tw.LanceDataset, tmp_path: Path) -> None:
-        scan = pads.Scanner.from_dataset(ds, filter=pc.field("id") > 1)
-        assert scan.to_table()["id"].to_pylist() == [3, 2]
-        ds.insert({"id": [9], "s": ["z"]})
-        assert scan.to_table()["id"].to_pylist() == [3, 2]
-        assert pads.Scanner.from_dataset(ds).count_rows() == 4
-        pads.write_dataset(ds, tmp_path / "x", format="parquet")
-        written = pads.dataset(tmp_path / "x").to_table()["id"].to_pylist()
-        assert sorted(written) == [1, 2, 3, 9]  # pyarrow's writer keeps no order
-
-    def test_it_reads_a_large_table_in_parts(self, tmp_path: Path) -> None:
-        rows = pa.table({"id": range(300_000), "kind": pa.array(["a", "b"] * 150_000).dictionary_encode()})
-        ds = tw.write_dataset(rows, tmp_path / "t.lance", max_rows_per_file=70_000)
-        ds.delete("id % 1000 = 7")
-        assert len(list(pads.Dataset.get_fragments(ds))) == 3
-        assert pads.Scanner.from_dataset(ds).to_table().equals(ds.to_table())
-
-    def test_what_it_can_not_hold_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tablewright.api.arrow_dataset._PART_BYTES_MAX", 100)
-        ds = tw.write_dataset({"id": range(100)}, tmp_path / "t.lance")
-        with pytest.raises(UnsupportedFeature, match=r"too large for pyarrow's C\+\+ scanner.*to_reader"):
-            pads.Scanner.from_dataset(ds).to_table()
-
-    def test_options_of_theirs_are_hints(self, ds: tw.LanceDataset) -> None:
-        assert ds.to_table(use_threads=False, cache_metadata=True).num_rows == 3
-        assert ds.scanner(filter="id > 1", use_threads=True).to_table().num_rows == 2
-
-    def test_fragments_take_their_arguments(self, tmp_path: Path) -> None:
-        ds = tw.write_dataset({"id": [3, 1, 2], "s": ["c", "a", "b"]}, tmp_path / "t.lance")
-        fragment = ds.get_fragments(pc.field("id") > 100)[0]
-        assert fragment.scanner(ds.schema, columns=["id"], filter=pc.field("id") > 1).to_table().num_rows == 2
-        assert fragment.scanner(["id"], "id > 1").to_table().to_pydict() == {"id": [3, 2]}
-        for wrong in ((pa.schema([("x", pa.int8())]),), (["id"], "id > 1", 3)):
-            with pytest.raises(InvalidRequest):
-                fragment.scanner(*wrong)
-        with pytest.raises(InvalidRequest, match="takes a pyarrow Expression"):
-            ds.get_fragments("id > 1")
 
 
 def test_copies_and_pickles_are_the_same_version(tmp_path: Path) -> None:
@@ -113,26 +39,6 @@ def test_copies_and_pickles_are_the_same_version(tmp_path: Path) -> None:
 def test_default_scan_options_do_not_reach_counts(ds: tw.LanceDataset) -> None:
     limited = tw.dataset(ds.uri, default_scan_options={"limit": 1, "filter": "id > 1"})
     assert (limited.count_rows(), limited.count_rows("id >= 1"), limited.to_table().num_rows) == (3, 3, 1)
-
-
-class TestSql:
-    @pytest.mark.parametrize(
-        "query", ["drop table dataset", "create table x as select 1", "copy dataset to '/tmp/never.csv' stored as csv"]
-    )
-    def test_only_queries_run(self, ds: tw.LanceDataset, query: str) -> None:
-        with pytest.raises(InvalidRequest):
-            ds.sql(query).build().to_batch_records()
-
-    def test_errors_while_it_runs_are_ours(self, ds: tw.LanceDataset) -> None:
-        query = ds.sql("select id / (id - 1) from dataset").build()
-        with pytest.raises(InvalidRequest, match="Columns of dataset: id, s"):
-            query.to_batch_records()
-        with pytest.raises((InvalidRequest, pa.ArrowException)):
-            query.to_stream_reader().read_all()
-
-    def test_streams(self, ds: tw.LanceDataset) -> None:
-        reader = ds.sql("select id from t where s is not null order by id").table_name("t").build().to_stream_reader()
-        assert reader.read_all().to_pydict() == {"id": [1, 3]}
 
 
 class TestWrongArguments:

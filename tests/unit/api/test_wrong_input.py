@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import pickle
-import shutil
 import uuid
-from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import tablewright as tw
-from tablewright.api.locate import instant_ns, open_world
-from tablewright.api.metadata import DataFile, DeletionFile, FragmentMetadata, RowDatasetVersionMeta, RowIdMeta
-from tablewright.errors import InvalidRequest, TableNotFound, VersionNotFound, WrongType
+from tablewright.errors import InvalidRequest, VersionNotFound
 
 
 @pytest.fixture
@@ -149,100 +142,3 @@ def test_versions(ds: tw.LanceDataset) -> None:
     for version in (np.int64(9), 2**70, -1):
         with pytest.raises(VersionNotFound):
             ds.checkout_version(version)
-
-
-def test_times() -> None:
-    early, late = timezone(timedelta(hours=5)), timezone(timedelta(hours=-5))
-    for moment in (datetime.min.replace(tzinfo=early), datetime.max.replace(tzinfo=late)):
-        with pytest.raises(InvalidRequest, match="beyond what a clock can tell"):
-            instant_ns(moment)
-    for moment in (pd.NaT, 3, None):
-        with pytest.raises(WrongType, match="Unrecognized version timestamp"):
-            instant_ns(moment)
-
-
-@pytest.mark.parametrize("uri", [None, 3, b"x", ["x"]])
-def test_addresses(uri: Any) -> None:
-    with pytest.raises(WrongType, match="uri must be a path or an address"):
-        open_world(uri)
-
-
-@pytest.mark.parametrize("name", [3, b"x", None, ""])
-def test_names_of_tags_and_branches(ds: tw.LanceDataset, name: Any) -> None:
-    for call in (lambda: ds.tags.create(name, 1), lambda: ds.create_branch(name)):
-        with pytest.raises(InvalidRequest):
-            call()
-
-
-def test_a_branch_of_a_table_that_is_gone(tmp_path: Path) -> None:
-    ds = tw.write_dataset({"a": [1]}, tmp_path / "t")
-    shutil.rmtree(tmp_path / "t")
-    with pytest.raises(TableNotFound):
-        ds.create_branch("b")
-    assert not (tmp_path / "t").exists()
-
-
-# ------------------------------------------------------------------------------------------------ fragment metadata
-def _fragment(**changes: Any) -> FragmentMetadata:
-    known = {"id": 0, "files": [DataFile("x.lance", [0], [0], 2, 2)], "physical_rows": 3}
-    return FragmentMetadata(**{**known, **changes})
-
-
-@pytest.mark.parametrize("key", ["row_id_meta", "created_at_version_meta", "last_updated_at_version_meta"])
-@pytest.mark.parametrize(
-    "value",
-    [[], "x", [1], 3, {}, {"other": [1]}, *({"inline": bad} for bad in (5, 99_999_999_999, [256], "ab"))],
-    ids=str,
-)
-def test_row_lineage_in_json(key: str, value: Any) -> None:
-    document = _fragment().to_json()
-    with pytest.raises(InvalidRequest):
-        FragmentMetadata.from_json(json.dumps({**document, key: value}))
-
-
-@pytest.mark.parametrize("text", ["[]", "3", "null", "{}", "{", '"x"', "[" * 100_000])
-def test_json_of_no_fragment(text: str) -> None:
-    with pytest.raises(InvalidRequest):
-        FragmentMetadata.from_json(text)
-    with pytest.raises(InvalidRequest):
-        RowDatasetVersionMeta.from_json(text)
-
-
-CHANGES: list[dict[str, Any]] = [
-    *({"id": value} for value in ("0", None, 1.5, -1, 2**32)),
-    *({"physical_rows": value} for value in ("3", None, 1.5, -1, True)),
-    *({"files": value} for value in (None, 3, [{}], ["x"], [None])),
-    *({"deletion_file": value} for value in ("x", "", 3, DeletionFile(1, 1, "array", None))),  # type: ignore[arg-type]
-    {"deletion_file": DeletionFile(1, 1, [], 1)},  # type: ignore[arg-type]
-    {"row_id_meta": b"x"},
-    {"row_id_meta": RowIdMeta(5)},  # type: ignore[arg-type]
-]
-FILES: list[Callable[[], Any]] = [
-    lambda: DataFile(3, [0]),  # type: ignore[arg-type]
-    lambda: DataFile(None, [0]),  # type: ignore[arg-type]
-    lambda: DataFile("", [0]),
-    lambda: DataFile("x", None),  # type: ignore[arg-type]
-    lambda: DataFile("x", ["0"]),  # type: ignore[list-item]
-    lambda: DataFile("x", [2**31]),
-    lambda: DataFile("x", [0], ["0"]),  # type: ignore[list-item]
-    lambda: DataFile("x", [0], [0], "2", 2),  # type: ignore[arg-type]
-    lambda: DataFile("x", [0], [0], 2, 2, -1),
-    lambda: DataFile("x", [0], [0], 2, 2, 1, "1"),  # type: ignore[arg-type]
-]
-
-
-@pytest.mark.parametrize("changes", [*CHANGES, *({"files": [make()]} for make in FILES)])
-def test_metadata_of_wrong_types(changes: dict[str, Any]) -> None:
-    with pytest.raises(InvalidRequest):
-        _fragment(**changes).to_fragment()
-
-
-@pytest.mark.parametrize("ids", [None, 3, [None], [[1]], [-1], "12", {}])
-def test_row_ids_of_wrong_types(ids: Any) -> None:
-    with pytest.raises(InvalidRequest):
-        RowIdMeta.of_ids(ids)
-
-
-def test_numpy_numbers_in_metadata() -> None:
-    made = _fragment(id=np.uint32(4), physical_rows=np.int64(3), files=[DataFile("x", np.array([0]))])  # type: ignore[arg-type]
-    assert made.to_fragment() == _fragment(id=4, files=[DataFile("x", [0])]).to_fragment()

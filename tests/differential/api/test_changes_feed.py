@@ -8,7 +8,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from tests.unit.api.test_change_feed import PER_VERSION, history, told
+from tests.unit.api.test_changes_feed import PER_VERSION, history, told
 
 import tablewright as tw
 
