@@ -2,6 +2,8 @@
 
 Each moves the dataset to the version it made. ``prepare_…`` returns the same change to be explained, run, or run
 without a commit.
+
+Tests: ``tests/unit/api/test_changes.py``, ``tests/differential/test_update.py``, ``tests/differential/test_delete.py``.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ they were in every version.
 
 Where pylance answers with nothing, because the table has no stable row ids, this raises; so it does where the version
 to compare with was cleaned up.
+
+Tests: ``tests/unit/api/test_changes_feed.py``, ``tests/differential/test_delta.py``.
 """
 
 from __future__ import annotations

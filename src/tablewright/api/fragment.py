@@ -1,4 +1,8 @@
-"""``LanceFragment`` and ``write_fragments``: for people who look at, or distribute, single fragments."""
+"""``LanceFragment`` and ``write_fragments``: for people who look at, or distribute, single fragments.
+
+Tests: ``tests/differential/test_access.py``, ``tests/differential/test_commit.py``,
+``tests/unit/api/test_wrong_input.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Columns of a single fragment, written but not committed: for people who distribute the work themselves."""
+"""Columns of a single fragment, written but not committed: for people who distribute the work themselves.
+
+Tests: ``tests/unit/api/test_columns.py``, ``tests/differential/api/test_columns.py``.
+"""
 
 from __future__ import annotations
 

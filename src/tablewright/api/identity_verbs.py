@@ -1,4 +1,7 @@
-"""Rows that are followed through time, as ``LanceDataset`` offers it: stable row ids switched on, and what changed."""
+"""Rows that are followed through time, as ``LanceDataset`` offers it: stable row ids switched on, and what changed.
+
+Tests: ``tests/unit/api/test_changes_feed.py``, ``tests/differential/test_enable_row_ids.py``.
+"""
 
 from __future__ import annotations
 

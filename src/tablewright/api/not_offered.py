@@ -1,4 +1,7 @@
-"""Methods of pylance's ``LanceDataset`` that this release does not have: asking for one says so, and what to use."""
+"""Methods of pylance's ``LanceDataset`` that this release does not have: asking for one says so, and what to use.
+
+Tests: ``tests/differential/test_not_offered.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """``LanceOperation`` and ``Transaction`` as pylance spells them, for people who assemble commits themselves.
 
 They are plain dataclasses; :mod:`tablewright.api.translate` knows their frozen counterparts.
+
+Tests: ``tests/unit/api/test_commit_batch.py``, ``tests/differential/test_commit.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Between the user's ``LanceOperation`` objects and the frozen operations of ``format.transaction``, both ways."""
+"""Between the user's ``LanceOperation`` objects and the frozen operations of ``format.transaction``, both ways.
+
+Tests: ``tests/unit/api/test_commit_batch.py``, ``tests/differential/test_change_transactions.py``.
+"""
 
 from __future__ import annotations
 

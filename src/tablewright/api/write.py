@@ -3,7 +3,7 @@
 Data that this process holds is written here, as a stream. A Spark DataFrame is written by its executors; the driver
 makes the one commit.
 
-Tests: ``tests/unit/api/test_write.py``, ``tests/spark/test_write.py``.
+Tests: ``tests/unit/api/test_write.py``, ``tests/spark/test_frames.py``.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ Most columns are handed through untouched: their type is the table's already. Ot
 - a *list* keeps its offsets, its items are walked.
 
 No value is copied where only names, order or nullability differ.
+
+Tests: ``tests/unit/data/test_read.py``, ``tests/differential/data/test_read.py``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """What reading a fragment needs beyond the fragment: where its files are, and which of its rows are deleted.
 
 A :class:`~tablewright.snapshot.snapshot.Snapshot` is one. A worker builds a smaller one from its task.
+
+Tests: ``tests/unit/data/test_read.py``.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ only names, those of the time when it was written. So names are found by positio
 A table field without a node in any file of a fragment reads as null there.
 
 Format: ``docs/format/data-files.md#columns-of-a-file``.
+
+Tests: ``tests/unit/data/test_read.py``, ``tests/differential/data/test_read.py``.
 """
 
 from __future__ import annotations

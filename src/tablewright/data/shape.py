@@ -3,6 +3,8 @@
 A table may have many thousands of small fragments whose files look alike. Names to ask a file for, and the map from
 table fields to file columns, depend only on the list of field ids and on the file's own schema, so they are kept here.
 Threads may share a shape: a value may be computed twice, but never differs.
+
+Tests: ``tests/unit/data/test_read.py``, ``tests/differential/data/test_read.py``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Readers of one object share one copy for as long as any of them exists. Data files never change and their names are
 random, so a copy can't be stale.
+
+Tests: ``tests/unit/data/test_encoder.py``.
 """
 
 from __future__ import annotations

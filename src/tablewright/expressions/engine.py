@@ -3,6 +3,8 @@
 A session per thread, made when first needed: one partition, and batches large enough that a chunk of rows comes back
 as one. Every error of DataFusion becomes an :class:`ExpressionError`, which :mod:`.sql` turns into a message
 that shows the user's own text.
+
+Tests: ``tests/unit/expressions/test_sql.py``, ``tests/unit/expressions/test_filters.py``.
 """
 
 from __future__ import annotations

@@ -9,6 +9,9 @@ dotted name of the column.
 dictionaries unordered, items of fixed-size lists called ``item`` and nullable, ``json`` as Arrow's JSON.
 
 Format: ``docs/format/schema.md#field-ids``, ``docs/format/schema.md#logical-types``.
+
+Tests: ``tests/unit/format/test_schema.py``, ``tests/property/test_schema_codecs.py``,
+``tests/differential/format/test_schema.py``.
 """
 
 from __future__ import annotations

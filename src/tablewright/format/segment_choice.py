@@ -14,6 +14,9 @@ its count and the bounds of its holes, so the sizes of all groups are computed a
 Lance estimates 4 bytes per hole and 2 per array value, whatever they need; any of its choices can be read.
 
 Format: ``docs/format/row-ids.md#segments``.
+
+Tests: ``tests/unit/format/test_many_ranges.py``, ``tests/property/test_segments.py``,
+``tests/differential/test_segments.py``.
 """
 
 from __future__ import annotations

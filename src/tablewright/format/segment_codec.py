@@ -4,6 +4,8 @@ Every rule that a segment's arithmetic relies on is checked here: bounds in orde
 of the right length without bits after its end, whole numbers in arrays, nothing beyond 64 bits.
 
 Format: ``docs/format/row-ids.md#segments``.
+
+Tests: ``tests/unit/format/test_row_ids.py``, ``tests/property/test_row_id_codecs.py``.
 """
 
 from __future__ import annotations

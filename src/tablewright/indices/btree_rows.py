@@ -8,6 +8,8 @@ After a compaction that deferred its work on indices an index may hold addresses
 the new ones in its bitmap. The fragments that such a compaction wrote don't count as covered here.
 
 Format: ``docs/format/indices.md#coverage``, ``docs/format/indices.md#fragment-reuse``.
+
+Tests: ``tests/differential/indices/test_btree.py``.
 """
 
 from __future__ import annotations

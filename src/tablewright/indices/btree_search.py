@@ -12,6 +12,8 @@ whole pages is right while there are several keys per page, and wasteful when 1,
 So a scattered key costs the same few rows in a large index as in a small one; 1,000 keys in 10 million rows took a
 quarter to a third of the time that reading their pages took. Windows stay wide where rows can't be told from the
 key: many equal values, or text that differs only after some 264 bytes. Those are read whole.
+
+Tests: ``tests/unit/indices/test_btree.py``, ``tests/differential/indices/test_btree.py``.
 """
 
 from __future__ import annotations

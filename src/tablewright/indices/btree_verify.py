@@ -10,6 +10,8 @@ would lose or duplicate rows, so these are checked:
   hold the key that the index found there.
 
 What this does not detect: an index that leaves out single keys, or names a few wrong rows among very many.
+
+Tests: ``tests/differential/indices/test_btree_verify.py``.
 """
 
 from __future__ import annotations

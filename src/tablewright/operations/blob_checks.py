@@ -1,4 +1,7 @@
-"""What can't be done with blob columns yet, refused by name before anything is read."""
+"""What can't be done with blob columns yet, refused by name before anything is read.
+
+Tests: ``tests/differential/test_blobs.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The first version of a branch: the source's manifest with every file of its own reached through a base path. Pure.
 
 Format: ``docs/format/table.md#tags-and-branches``.
+
+Tests: ``tests/unit/jobs/test_branch.py``, ``tests/differential/jobs/test_branch.py``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Both evaluate the expressions on the rows that match and no others; how rows move and columns are written is
 :mod:`.rewrite.move` and :mod:`.rewrite.patch`.
+
+Tests: ``tests/unit/operations/test_update.py``, ``tests/differential/operations/test_update.py``.
 """
 
 from __future__ import annotations

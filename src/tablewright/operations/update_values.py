@@ -6,6 +6,8 @@ DataFusion's own rules, as pylance does: ``'7'`` may go into an integer, ``300``
 without rows is refused before anything is read.
 
 A field of a struct that is null gets its value too: the struct is no longer null then, its other fields are.
+
+Tests: ``tests/unit/api/test_wide.py``, ``tests/differential/operations/test_update.py``.
 """
 
 from __future__ import annotations

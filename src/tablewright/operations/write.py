@@ -8,6 +8,8 @@
 Where another writer cast a column of an append meanwhile, the rows are read back from the files that the append wrote,
 cast the same way, and written again onto the newest schema (:func:`plan_again`, :func:`run_again`). A column that was
 replaced by one of another kind is a :class:`~tablewright.errors.SchemaMismatch`.
+
+Tests: ``tests/unit/api/test_write.py``, ``tests/differential/test_modes.py``.
 """
 
 from __future__ import annotations

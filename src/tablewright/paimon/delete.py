@@ -12,6 +12,8 @@ others have deleted meanwhile. Only files that came since then are searched afte
 all are.
 
 Format: ``docs/format/paimon.md#which-deletion-vectors-apply``.
+
+Tests: ``tests/concurrency/test_paimon_delete.py``, ``tests/differential/paimon/test_deleting.py``.
 """
 
 from __future__ import annotations

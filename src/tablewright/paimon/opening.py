@@ -1,4 +1,7 @@
-"""From an address to a :class:`~tablewright.paimon.table.PaimonTable`."""
+"""From an address to a :class:`~tablewright.paimon.table.PaimonTable`.
+
+Tests: ``tests/unit/paimon/test_table.py``.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A file on disk is opened by Arrow itself. Everywhere else Arrow reads through a file object whose reads are ranges of
 the store, so that errors, credentials and counting of requests are handled by the store.
+
+Tests: ``tests/unit/paimon/test_pruning.py``, ``tests/unit/paimon/test_table.py``.
 """
 
 from __future__ import annotations

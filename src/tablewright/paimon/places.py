@@ -2,6 +2,8 @@
 
 A file's directory follows from its partition and bucket. Where writers may have spelled the partition in different ways
 (see :mod:`.format.layout`), the table is listed once and files are found by their names, which are unique.
+
+Tests: ``tests/unit/paimon/test_delete_plan.py``, ``tests/unit/paimon/test_hostile.py``.
 """
 
 from __future__ import annotations

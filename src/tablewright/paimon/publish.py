@@ -3,6 +3,8 @@
 Put-if-absent of ``snapshot/snapshot-<n>`` is the commit point. (Paimon's own writers rename a temporary file to that
 name if it does not exist, so the first writer wins in either way.) A snapshot names the user and the identifier of the
 commit that made it, and each of our commits uses a unique user.
+
+Tests: ``tests/concurrency/test_paimon_delete.py``.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@
    sees them; bring the columns into the table's form; keep the rows for which the filter is true.
 
 Positions in a vector count the physical rows of the file, so each batch comes with the position of its first row.
+
+Tests: ``tests/unit/paimon/test_table.py``, ``tests/unit/paimon/test_golden_tables.py``,
+``tests/differential/paimon/test_reading.py``.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The search is a scan that reads the predicate's columns and nothing else (:mod:`.scan_task`); its tasks return one
 bitmap per fragment with matches. A predicate that is always true (``true``, or none at all) is answered from the
 metadata: every live row of every fragment, and only deletion files are looked at.
+
+Tests: ``tests/unit/operations/test_delete.py``, ``tests/unit/operations/test_update.py``.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Without a filter there is one line of pieces. With one there are two, and the second feeds on the first: matches that
 come out of the filter are cut into runs, and the remaining columns of each run are read, again ahead of the consumer.
 Small pieces, from small fragments, go through in bundles.
+
+Tests: ``tests/unit/reading/test_fragment.py``, ``tests/unit/operations/test_scan.py``.
 """
 
 from __future__ import annotations

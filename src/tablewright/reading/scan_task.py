@@ -2,6 +2,8 @@
 
 It is self-contained and travels to workers; :attr:`ScanTask.tasks` splits it into parts of about equal size. Limit,
 offset and ordering are not in it, since no worker can know them.
+
+Tests: ``tests/unit/operations/test_scan.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""References: a version by its number, by a tag, or by branch and number."""
+"""References: a version by its number, by a tag, or by branch and number.
+
+Tests: ``tests/unit/jobs/test_branch.py``, ``tests/differential/jobs/test_branch.py``.
+"""
 
 from __future__ import annotations
 

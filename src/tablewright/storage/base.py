@@ -14,6 +14,8 @@ Guarantees that every store gives, and that ``tablewright.testing.store_conforma
 7. A failed ``put`` leaves no part of the object behind, under any name.
 
 Paths are relative to the table's root, ``/`` separated, without a leading slash.
+
+Tests: ``tests/unit/storage/test_conformance.py``.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ A file appears under its name only when it is complete:
 Lance's own writers use the same temporary names and leave them out of listings. A failure in 1, and nearly every one in
 2, is *certain*: nothing is visible under the name, and the temporary file is removed. After a failure in 3 the name is
 there, and may or may not survive a power loss.
+
+Tests: ``tests/unit/storage/test_local.py``, ``tests/unit/storage/test_durability.py``.
 """
 
 from __future__ import annotations

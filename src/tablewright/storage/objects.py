@@ -13,6 +13,8 @@ something that we created. An S3 "conflict" answer can give ``False`` with nothi
 
 obstore runs threads of its own, which a forked child does not have: its calls would wait for ever. So a child of a
 process that has used obstore is refused at once (:func:`.libraries.check_usable`).
+
+Tests: ``tests/unit/storage/test_conformance.py``, ``tests/unit/storage/test_failures.py``.
 """
 
 from __future__ import annotations

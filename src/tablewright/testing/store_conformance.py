@@ -6,6 +6,8 @@ Subclass, and give a ``store`` fixture that yields an empty store::
         @pytest.fixture
         def store(self) -> Store:
             return MyStore(...)
+
+Tests: ``tests/unit/storage/test_conformance.py``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The decisions are the pure functions of :mod:`.rebase`. Every rebase starts from the original transaction and the
 version it was made from, so a commit that loses several races does not rebase a rebased transaction.
+
+Tests: ``tests/unit/transaction/test_rebase.py``, ``tests/unit/transaction/test_commit.py``.
 """
 
 from __future__ import annotations

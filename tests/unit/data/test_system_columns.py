@@ -9,9 +9,9 @@ import pytest
 from tests.unit.format.samples import fragment, stable_fragment
 
 from tablewright.data.system_columns import SystemColumns
-from tablewright.format.deletion_vector import DeletionVector
 from tablewright.format.fragment import Fragment
 from tablewright.format.row_ids import VersionSequence, decode_row_ids, encode_versions
+from tablewright.format.row_set import RowSet
 
 OFFSETS = np.array([0, 3, 9])
 
@@ -22,8 +22,8 @@ class Context:
     def __init__(self, *deleted: int) -> None:
         self._deleted = deleted
 
-    def deletion_vector(self, given: Fragment) -> DeletionVector | None:
-        return DeletionVector.of(self._deleted) if self._deleted else None
+    def deletion_vector(self, given: Fragment) -> RowSet | None:
+        return RowSet.of(self._deleted) if self._deleted else None
 
     def row_ids(self, given: Fragment) -> Any:
         return None if given.row_ids is None else decode_row_ids(given.row_ids, "x")

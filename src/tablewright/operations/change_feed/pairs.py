@@ -3,6 +3,8 @@
 Fragments that are byte for byte in both are left out (:mod:`.touched`). Of the others rows are compared by id, and by
 the version that they were last updated in (:mod:`.runs`): both are in the manifest. Deletion files are read, data is
 not.
+
+Tests: ``tests/unit/operations/change_feed/test_task.py``, ``tests/differential/test_change_feed.py``.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ pictures from before first, then those from after, each by fragment.
 
 So rows that only moved (compaction), indices and settings leave no trace. A version that was restored differs from
 the one before it in whatever rows differ; one that was overwritten, in all.
+
+Tests: ``tests/unit/operations/change_feed/test_task.py``, ``tests/unit/api/test_changes_feed.py``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A struct has to be null in the same rows for all its members. In one file it is, whoever reads it; so the old members
 move along, under the ids that they have.
+
+Tests: ``tests/differential/api/test_columns.py``, ``tests/differential/test_columns.py``.
 """
 
 from __future__ import annotations

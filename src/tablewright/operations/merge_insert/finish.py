@@ -1,6 +1,8 @@
 """The transaction of a merge (:mod:`tablewright.operations.rewrite.finish`), whatever its clauses were.
 
 A key column does not change where rows match, so it is not among the changed fields.
+
+Tests: ``tests/unit/operations/rewrite/test_finish.py``, ``tests/differential/test_merge_insert.py``.
 """
 
 from __future__ import annotations

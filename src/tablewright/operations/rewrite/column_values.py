@@ -1,4 +1,7 @@
-"""Values of a column put together from two places, dictionaries included, which Arrow can't always unite."""
+"""Values of a column put together from two places, dictionaries included, which Arrow can't always unite.
+
+Tests: ``tests/differential/operations/test_update.py``, ``tests/differential/test_merge_types.py``.
+"""
 
 from __future__ import annotations
 

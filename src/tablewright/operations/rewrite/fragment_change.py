@@ -1,4 +1,7 @@
-"""Which rows of a fragment get new values, and which go along with them."""
+"""Which rows of a fragment get new values, and which go along with them.
+
+Tests: ``tests/unit/operations/test_update.py``.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 A fragment whose last row goes gets no file: it leaves the table.
 
 Format: ``docs/format/table.md#deletion-files``.
+
+Tests: ``tests/unit/operations/test_delete.py``, ``tests/differential/operations/test_delete.py``.
 """
 
 from __future__ import annotations

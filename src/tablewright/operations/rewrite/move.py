@@ -5,6 +5,9 @@ of the old rows is read, of these rows and of no others. On tables with stable r
 of these (:mod:`.row_order`), and the new fragments bring them along.
 
 Format: ``docs/format/transactions.md#rows-that-move``.
+
+Tests: ``tests/unit/operations/test_update.py``, ``tests/differential/operations/test_update.py``,
+``tests/unit/operations/rewrite/test_row_order.py``.
 """
 
 from __future__ import annotations

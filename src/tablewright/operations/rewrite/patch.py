@@ -5,6 +5,8 @@ for the rows of a piece that match, and put among the others, which keep theirs,
 physical row matches, old values are not even read.
 
 Format: ``docs/format/transactions.md#columns-in-place``.
+
+Tests: ``tests/unit/operations/test_update.py``, ``tests/differential/operations/test_update.py``.
 """
 
 from __future__ import annotations

@@ -23,6 +23,8 @@ wide timestamps, filled with zeros, and writes its offset. So do we (pypaimon do
 as hold number and sign, as Java's ``BigInteger`` (pypaimon has one more for -128, -32768 and so on).
 
 Format: ``docs/format/paimon.md#binaryrow``.
+
+Tests: ``tests/unit/paimon/format/test_binary_row.py``, ``tests/property/test_key_hashes.py``.
 """
 
 from __future__ import annotations

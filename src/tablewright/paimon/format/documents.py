@@ -7,6 +7,8 @@ newer writers add some.
 
 Names of files are read by :meth:`Fields.file_name`, which refuses paths that lead out of their directory. The address
 of a file that is elsewhere on purpose is read by ``address_or_none``.
+
+Tests: ``tests/unit/paimon/test_hostile.py``, ``tests/unit/paimon/test_metadata.py``.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ How old and new entries of deletion vectors combine depends on the table:
 - without (``bucket=-1``), files have to be taken out by name before others hold the vectors of their data files.
 
 Format: ``docs/format/paimon.md#index-manifest``, ``docs/format/paimon.md#which-deletion-vectors-apply``.
+
+Tests: ``tests/unit/paimon/test_hostile.py``, ``tests/unit/paimon/test_delete_plan.py``.
 """
 
 from __future__ import annotations

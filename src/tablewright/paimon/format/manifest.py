@@ -3,6 +3,8 @@
 A manifest list names manifests; a manifest holds entries, each adding or deleting one data file. A snapshot's files are
 those that are added and not deleted in all manifests of its two lists. What makes two entries mean the same file is its
 whole identity: partition, bucket, level, name, extra files, embedded index and external path.
+
+Tests: ``tests/unit/paimon/test_hostile.py``, ``tests/unit/paimon/test_metadata.py``.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ Format: ``docs/format/paimon.md#key-hash``.
 
 >>> hash_row(bytes(8))
 -1670924195
+
+Tests: ``tests/unit/paimon/format/test_binary_row.py``, ``tests/property/test_key_hashes.py``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Two defaults depend on the version of the file: before version 2 a table without ``bucket`` has one, before version 3
 its data files are ORC unless they say otherwise.
+
+Tests: ``tests/unit/paimon/test_columns.py``, ``tests/unit/paimon/test_metadata.py``.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ It names two manifest lists (all files before this commit, and what this commit 
 :func:`next_snapshot` is the fold that a delete needs: the same data files, another index manifest. Fields that this
 module does not know are kept as they are and carried into the next snapshot; fields that belong to one commit
 (its changelog, uuid, writer, operation, properties) are not.
+
+Tests: ``tests/unit/paimon/test_metadata.py``, ``tests/unit/paimon/test_hostile.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Strategies for transactions and every kind of operation."""
+"""Strategies for transactions and every kind of operation.
+
+Tests: ``tests/property/test_format_codecs.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Strategies for schemas, fragments, indices and manifests."""
+"""Strategies for schemas, fragments, indices and manifests.
+
+Tests: ``tests/property/test_format_codecs.py``.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ Two values are equal as they are in a BTREE (:mod:`tablewright.indices.btree_ord
   place for every number between the smallest and the largest, if that is not too many; else in a hash table.
 - *Bytes* (text, binary, decimals) are looked up by Arrow, which hashes the known values again at every call: callers
   bring as many values at a time as they can.
+
+Tests: ``tests/unit/operations/merge_insert/keys/test_key_table.py``.
 """
 
 from __future__ import annotations

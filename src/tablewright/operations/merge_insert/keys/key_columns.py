@@ -1,4 +1,7 @@
-"""Which columns make the key: names as people write them, paths into structs, or the declared primary key."""
+"""Which columns make the key: names as people write them, paths into structs, or the declared primary key.
+
+Tests: ``tests/unit/operations/merge_insert/source/test_fit.py``, ``tests/unit/api/test_merge_insert_calls.py``.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@
 3. Where rows that match nothing may be deleted, the columns of that condition are read along with the keys.
 
 What comes home are offsets and positions, as arrays.
+
+Tests: ``tests/unit/api/test_merge_insert.py``, ``tests/unit/operations/merge_insert/test_reuse.py``.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ What we found out about a key holds as long as no row with it comes or changes. 
 new or are not what they were; of those, the ones that are new, or whose key or condition columns were written anew, are
 matched against our keys. A row that we found, and for whose sake we insert nothing, has to be there still. Rows that
 both writers touched are the business of the rebase.
+
+Tests: ``tests/concurrency/test_merge_meanwhile.py``.
 """
 
 from __future__ import annotations

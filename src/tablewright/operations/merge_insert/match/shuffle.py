@@ -6,6 +6,8 @@ of the type. Rows with a null in the key match nothing, and are not sent.
 
 Sorted, a source row comes right before the table rows that it meets, and two source rows with one key are neighbours.
 So a partition is matched as it streams by, and duplicates are found on the way.
+
+Tests: ``tests/spark/test_merge_shuffle.py``.
 """
 
 from __future__ import annotations

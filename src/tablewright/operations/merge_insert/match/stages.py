@@ -1,4 +1,7 @@
-"""The stages of a match on the driver: pairs that an index or a shuffle finds, letters for the rest."""
+"""The stages of a match on the driver: pairs that an index or a shuffle finds, letters for the rest.
+
+Tests: ``tests/unit/api/test_merge_insert.py``, ``tests/unit/operations/merge_insert/test_reuse.py``.
+"""
 
 from __future__ import annotations
 

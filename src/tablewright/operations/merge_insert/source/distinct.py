@@ -2,6 +2,8 @@
 
 Keys that do not fit into memory together are compared range by range: the keys of one range with each other, then with
 those of all ranges that follow.
+
+Tests: ``tests/unit/api/test_merge_insert_calls.py``.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A merge can't change the schema, so the columns come with a commit of their own.
 planned, matched and written on the version as it *will* be, so that whatever is wrong with it leaves no trace.
 
 The key is no such column: rows of a table that lacks it match nothing, and all of the source would be new.
+
+Tests: ``tests/concurrency/test_merge_evolves.py``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A cast from the one to the other keeps every value, or fails (seconds too far away to be counted in nanoseconds). What
 is not listed here is refused, as Lance refuses every difference.
+
+Tests: ``tests/unit/operations/merge_insert/source/test_fit.py``, ``tests/differential/test_merge_types.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The tasks that write: rows that move, columns in place, new rows, deletion files. One stage runs them all."""
+"""The tasks that write: rows that move, columns in place, new rows, deletion files. One stage runs them all.
+
+Tests: ``tests/unit/operations/merge_insert/test_reuse.py``, ``tests/unit/api/test_merge_insert.py``.
+"""
 
 from __future__ import annotations
 

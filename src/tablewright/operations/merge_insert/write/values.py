@@ -2,6 +2,8 @@
 
 Of a struct that is given in part, the members that are given are put into the row's own struct, as Lance does it: a
 struct that is null on both sides stays null, and otherwise it has the members of both.
+
+Tests: ``tests/unit/api/test_merge_insert.py``, ``tests/differential/test_merge_types.py``.
 """
 
 from __future__ import annotations
