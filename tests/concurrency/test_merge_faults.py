@@ -12,7 +12,7 @@ import pickle
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from tests.property.row_model import COLUMNS, Model, always, new_rows
 
 import tablewright as tw
 from tablewright.errors import CommitUnknown, StorageError, TablewrightError
-from tablewright.operations.merge_insert.source.kept import keep
+from tablewright.operations.merge_insert.limits import MergeLimits, SourceLimits
 from tablewright.storage import Store, open_store
 from tablewright.testing import (
     EVERY_FAULT,
@@ -178,9 +178,9 @@ def _judge_rival(rival: Rival, merge: Merge, error: BaseException | None, where:
 # ------------------------------------------------------------------------------------------------------ kept and shared
 def test_a_source_on_disk_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whatever fails, the temporary file of a source that did not fit into memory goes."""
-    monkeypatch.setattr(keep, "__defaults__", (0,))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    merge, scene = MERGES["rows"], _scene(new_store(), stable=True)
+    on_disk = MergeLimits(source=SourceLimits(memory_bytes=0))
+    merge, scene = replace(MERGES["rows"], limits=on_disk), _scene(new_store(), stable=True)
     seen = list[bool]()
 
     def look(call: Call) -> Fault | None:

@@ -172,12 +172,11 @@ def test_no_place_for_temporary_files(table: Path) -> None:
         table,
         """
 import tempfile
-from tablewright.operations.merge_insert.source import kept as source
+from tablewright.operations.merge_insert.limits import MergeLimits, SourceLimits
 ds, held = tw.dataset(path), tw.write_dataset(ROWS, "memory://t")
 tempfile.tempdir = path + "/no/such/place"
-source._MEMORY_BYTES_MAX = 0
-source.keep.__defaults__ = (0,)
-upsert = lambda ds: ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+limits = MergeLimits(source=SourceLimits(memory_bytes=0))
+upsert = lambda ds: ds.merge_insert("id")._with(limits=limits).when_matched_update_all().when_not_matched_insert_all()
 tell(
     merge=lambda: upsert(ds).execute(pa.RecordBatchReader.from_batches(ROWS.schema, ROWS.to_batches())),
     insert=lambda: held.insert(ROWS),

@@ -8,17 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.unit.operations.merge_insert.merge_model import builder
-
-from tablewright.operations.merge_insert.match import strategy as strategies
+from tests.unit.operations.merge_insert.merge_model import CHEAP_INDEX, builder
 
 from .referee import lance, ours
-
-
-@pytest.fixture(autouse=True)
-def _indices_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies, "_LOOKUP_NS", 0)
-    monkeypatch.setattr(strategies, "_LOOKUP_KEY_NS", 0.001)
 
 
 def _key(i: int, kind: str) -> Any:
@@ -47,7 +39,11 @@ def test_upserts_through_an_index(tmp_path: Path, kind: str, stable: bool, condi
     for turn in range(3):
         ids = np.unique(np.concatenate(([7, 8], rng.choice(3600, 150))))
         new = _rows(rng.permutation(ids), kind, f"turn {turn}")
-        merge = builder(ours.dataset(uri), "id").when_matched_update_all(condition).when_not_matched_insert_all()
+        merge = (
+            builder(ours.dataset(uri), "id", CHEAP_INDEX)
+            .when_matched_update_all(condition)
+            .when_not_matched_insert_all()
+        )
         assert "ScalarIndexQuery: index=[id_idx](BTree)" in merge.explain_plan()
         result = merge.execute(new)
         updated = 0
@@ -74,13 +70,16 @@ def test_when_the_index_is_not_used(tmp_path: Path) -> None:
     ds = lance.write_dataset(_rows(range(100), "int", "old"), uri)
     ds.create_scalar_index("id", "BTREE")
     mine = ours.dataset(uri)
-    assert "index covers 100 rows in 1 of 1 fragments" in builder(mine, "id").when_matched_delete().explain_plan()
-    merge = builder(mine, "id").when_matched_delete()
+    assert (
+        "index covers 100 rows in 1 of 1 fragments"
+        in builder(mine, "id", CHEAP_INDEX).when_matched_delete().explain_plan()
+    )
+    merge = builder(mine, "id", CHEAP_INDEX).when_matched_delete()
     assert "use_index=False was asked for" in merge.use_index(False).explain_plan()
-    merge = builder(mine, "id").when_not_matched_by_source_delete()
+    merge = builder(mine, "id", CHEAP_INDEX).when_not_matched_by_source_delete()
     assert "which no index knows" in merge.explain_plan()
-    assert "the key has 2 columns" in builder(mine, ["id", "n"]).when_matched_delete().explain_plan()
-    assert "there is no BTREE index on the key" in builder(mine, "n").when_matched_delete().explain_plan()
+    assert "the key has 2 columns" in builder(mine, ["id", "n"], CHEAP_INDEX).when_matched_delete().explain_plan()
+    assert "there is no BTREE index on the key" in builder(mine, "n", CHEAP_INDEX).when_matched_delete().explain_plan()
 
 
 def test_an_index_on_a_column_that_does_not_change_follows_moved_rows(tmp_path: Path) -> None:
@@ -88,7 +87,7 @@ def test_an_index_on_a_column_that_does_not_change_follows_moved_rows(tmp_path: 
     ds = lance.write_dataset(_rows(range(100), "int", "old"), uri, max_rows_per_file=50, enable_stable_row_ids=True)
     ds.create_scalar_index("n", "BITMAP")
     ds.create_scalar_index("id", "BITMAP")
-    merge = builder(ours.dataset(uri), "id").when_matched_update_all().when_not_matched_insert_all()
+    merge = builder(ours.dataset(uri), "id", CHEAP_INDEX).when_matched_update_all().when_not_matched_insert_all()
     merge.write_mode("rewrite_rows").execute(_rows([3, 60, 500], "int", "new").select(["id", "s"]))
     coverage = {index["name"]: index["fragment_ids"] for index in lance.dataset(uri).list_indices()}
     assert coverage == {"n_idx": {0, 1, 2}, "id_idx": {0, 1, 2}}  # 2 has the moved rows, 3 the new one

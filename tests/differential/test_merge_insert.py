@@ -16,23 +16,26 @@ import pytest
 from lance.dataset import LanceDataset
 from lance.dataset import MergeInsertBuilder as Referee
 from tests.depth import deep
-from tests.unit.operations.merge_insert.merge_model import CASES, GONE, KEYS, Case, builder, clashing, source, target
+from tests.unit.operations.merge_insert.merge_model import (
+    CASES,
+    CHEAP_INDEX,
+    GONE,
+    KEYS,
+    Case,
+    builder,
+    clashing,
+    source,
+    target,
+)
 
 import tablewright
 from tablewright.api.merge_insert import MergeInsertBuilder
-from tablewright.operations.merge_insert.match import strategy as strategies
 
 from .referee import UNDER_TEST, ours
 from .referee import lance as theirs
 
 COUNTS = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
 VERSIONS = ("_row_created_at_version", "_row_last_updated_at_version")
-
-
-@pytest.fixture(autouse=True)
-def _indices_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies, "_LOOKUP_NS", 0)
-    monkeypatch.setattr(strategies, "_LOOKUP_KEY_NS", 0.001)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +80,7 @@ ON_TABLES = [
 def test_every_combination_of_clauses(case: Case, stable: bool, written: dict[bool, Path], tmp_path: Path) -> None:
     own, other = (str(shutil.copytree(written[stable], tmp_path / name)) for name in ("own", "other"))
     old_ids = set(theirs.dataset(own).to_table(columns=["_rowid"])["_rowid"].to_pylist()) if stable else set()
-    merge = case.configure(builder(ours.dataset(own), KEYS[case.key]))
+    merge = case.configure(builder(ours.dataset(own), KEYS[case.key], CHEAP_INDEX))
     referee = case.configure(builder(theirs.dataset(other), KEYS[case.key])).use_index(False)
     if UNDER_TEST == "tablewright":
         indexed = len(KEYS[case.key]) == 1 and case.by_source == "keep"

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.property.row_model import Model, Predicate, Row, Values, always, table_of
+from tests.unit.operations.merge_insert.merge_model import builder
 
 import tablewright as tw
+from tablewright.operations.merge_insert.limits import MergeLimits
 
 __all__ = ["COUNTS", "Counts", "MatchCondition", "Merge", "newer"]
 
@@ -45,10 +47,11 @@ class Merge:
     by_source: Predicate | None = None
     mode: str = "auto"
     retries: int = 10
+    limits: MergeLimits | None = None
 
     def configured(self, dataset: Any) -> Any:
         """The builder, in the library of the dataset."""
-        merge = dataset.merge_insert("id").conflict_retries(self.retries)
+        merge = builder(dataset, "id", self.limits).conflict_retries(self.retries)
         match self.matched:
             case "update":
                 merge = merge.when_matched_update_all(None if self.condition is None else self.condition.sql)

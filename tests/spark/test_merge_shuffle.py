@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from tests.unit.operations.merge_insert.merge_model import TableRow as Row
 import tablewright as tw
 from tablewright.engine.spark.inputs import frame_of
 from tablewright.errors import CorruptTable
-from tablewright.operations.merge_insert.match import shuffle, strategy
+from tablewright.operations.merge_insert.limits import MatchLimits, MergeLimits
+from tablewright.operations.merge_insert.match import shuffle
 from tablewright.operations.merge_insert.match.pairs import Pairs
 
 COUNTS = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
@@ -30,12 +32,9 @@ CLAUSES = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _few_keys_per_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything is shuffled, into several partitions."""
-    monkeypatch.setattr(strategy, "KEYS_PER_WORKER_MAX", 0)
-    monkeypatch.setattr(shuffle, "_ROWS_PER_PARTITION", 12)
-    monkeypatch.setattr(shuffle, "_ROWS_PER_TASK", 7)
+FEW_KEYS = MatchLimits(keys_per_worker=0, shuffle_partition_rows=12, shuffle_task_rows=7)
+SHUFFLED = MergeLimits(match=FEW_KEYS)
+"""Everything is shuffled, into several partitions."""
 
 
 def _leftovers(uri: str) -> set[str]:
@@ -54,9 +53,11 @@ def test_every_combination_of_clauses(spark: Any, tmp_path: Path) -> None:
     for case in CLAUSES:
         dataset = tw.dataset(base, engine=spark)
         if case == CLAUSES[0]:
-            assert "strategy: shuffle: " in case.configure(builder(dataset, KEYS[case.key])).analyze_plan(source(case))
+            assert "strategy: shuffle: " in case.configure(builder(dataset, KEYS[case.key], SHUFFLED)).analyze_plan(
+                source(case)
+            )
         outcome = expected(case, before, source(case).to_pylist())
-        merge = case.configure(builder(dataset, KEYS[case.key]))
+        merge = case.configure(builder(dataset, KEYS[case.key], SHUFFLED))
         result = merge.execute(source(case))
         assert {name: result[name] for name in COUNTS} == outcome.counts, case
         after = lance.dataset(base).to_table(with_row_id=True).to_pylist()
@@ -99,7 +100,11 @@ def test_keys_of_every_type(spark: Any, tmp_path: Path) -> None:
         uri = str(tmp_path / f"{kind}.lance")
         known = pa.table({"k": pa.array([*values, None], TYPES[kind]), "x": [0] * (len(values) + 1)})
         tw.write_dataset(known, uri)
-        merge = tw.dataset(uri, engine=spark).merge_insert("k").when_matched_update_all().when_not_matched_insert_all()
+        merge = (
+            builder(tw.dataset(uri, engine=spark), "k", SHUFFLED)
+            .when_matched_update_all()
+            .when_not_matched_insert_all()
+        )
         result = merge.execute(pa.table({"k": pa.array([values[-1], None], TYPES[kind]), "x": [1, 2]}))
         assert [result[name] for name in COUNTS] == [1, 1, 0], kind
         found = lance.dataset(uri).to_table()
@@ -121,7 +126,11 @@ def test_duplicates(spark: Any, tmp_path: Path) -> None:
     files = {path for path in Path(uri).rglob("*") if path.is_file()}
 
     def upsert(dedupe: str | None) -> Any:
-        merge = tw.dataset(uri, engine=spark).merge_insert("k").when_matched_update_all().when_not_matched_insert_all()
+        merge = (
+            builder(tw.dataset(uri, engine=spark), "k", SHUFFLED)
+            .when_matched_update_all()
+            .when_not_matched_insert_all()
+        )
         return merge.dedupe(dedupe)
 
     with pytest.raises(OSError, match=r"Ambiguous merge inserts are prohibited.*on \(k = (31|4[5-9])\)"):
@@ -139,14 +148,13 @@ def test_duplicates(spark: Any, tmp_path: Path) -> None:
         tw.dataset(uri, version=1).restore()
 
 
-def test_an_index_is_not_asked_as_well(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategy, "_LOOKUP_NS", 0)
-    monkeypatch.setattr(strategy, "_LOOKUP_KEY_NS", 0.001)
+def test_an_index_is_not_asked_as_well(spark: Any, tmp_path: Path) -> None:
+    limits = MergeLimits(match=replace(FEW_KEYS, lookup_ns=0, lookup_key_ns=0.001))
     uri = str(tmp_path / "t.lance")
     tw.write_dataset(pa.table({"k": [25], "x": [0]}), uri)
     lance.dataset(uri).create_scalar_index("k", "BTREE")
     tw.dataset(uri).insert(pa.table({"k": [11, 6], "x": [1, 2]}))
-    merge = tw.dataset(uri, engine=spark).merge_insert("k").when_matched_update_all().when_not_matched_insert_all()
+    merge = builder(tw.dataset(uri, engine=spark), "k", limits).when_matched_update_all().when_not_matched_insert_all()
     result = merge.execute(pa.table({"k": [20, 25, 11, 17], "x": [9] * 4}))
     assert [result[name] for name in COUNTS] == [2, 2, 0]
     assert sorted(lance.dataset(uri).to_table()["k"].to_pylist()) == [6, 11, 17, 20, 25]
@@ -159,7 +167,7 @@ def test_a_retry_shuffles_what_is_new_only(spark: Any, tmp_path: Path) -> None:
     stale = tw.dataset(uri, engine=spark)
     tw.write_dataset(pa.table({"k": [100, 101], "x": [7, 7]}), uri, mode="append")
     frame = frame_of(pa.table({"k": [5, 101, 102], "x": [1, 1, 1]}), spark)
-    result = stale.merge_insert("k").when_matched_update_all().when_not_matched_insert_all().execute(frame)
+    result = builder(stale, "k", SHUFFLED).when_matched_update_all().when_not_matched_insert_all().execute(frame)
     assert [result[name] for name in (*COUNTS, "num_attempts")] == [1, 2, 0, 2]
     table = lance.dataset(uri).to_table().to_pydict()
     expected_rows = dict.fromkeys(range(40), 0) | {5: 1, 100: 7, 101: 1, 102: 1}
@@ -173,7 +181,7 @@ def test_what_is_damaged_keeps_its_error(spark: Any, tmp_path: Path) -> None:
     dataset = tw.dataset(uri, engine=spark)
     next(_data_files(uri)).unlink()
     with pytest.raises(CorruptTable):
-        dataset.merge_insert("k").when_matched_update_all().execute(pa.table({"k": [1], "x": [1]}))
+        builder(dataset, "k", SHUFFLED).when_matched_update_all().execute(pa.table({"k": [1], "x": [1]}))
     assert len(list(_data_files(uri))) == 3
 
 

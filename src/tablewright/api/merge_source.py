@@ -15,7 +15,8 @@ from tablewright.engine.choose import frame_engine
 from tablewright.engine.detect import is_spark_frame
 from tablewright.engine.frames import adopted_schema, frame_schema, requested_schema
 from tablewright.jobs.merge.source import Incoming, Kept
-from tablewright.operations.merge_insert.source.fit import FittedSchema, fitted_batches
+from tablewright.operations.merge_insert.plan import MergePlan
+from tablewright.operations.merge_insert.source.fit import fitted_batches
 from tablewright.operations.merge_insert.source.kept import keep
 from tablewright.operations.merge_insert.source.shared import ShareTask
 from tablewright.world import World
@@ -29,8 +30,8 @@ def incoming(data: Any, schema: pa.Schema | None, table: pa.Schema) -> Incoming:
         return _of_frame(data, as_schema(schema), table)
     source = as_source(data, schema, _of_values(data, table) if isinstance(data, dict | list) else None)
 
-    def kept(fitted: FittedSchema, world: World, file_version: str) -> Kept:
-        return keep(fitted.schema, fitted_batches(fitted, source.batches)), None
+    def kept(plan: MergePlan, world: World) -> Kept:
+        return keep(plan.fitted.schema, fitted_batches(plan.fitted, source.batches), plan.limits.source), None
 
     return Incoming(source.schema, kept)
 
@@ -76,10 +77,11 @@ def _of_frame(frame: Any, schema: pa.Schema | None, table: pa.Schema) -> Incomin
     else:
         own = requested_schema(frame, schema)
 
-    def kept(fitted: FittedSchema, world: World, file_version: str) -> Kept:
-        task = ShareTask(fitted.schema, file_version)
+    def kept(plan: MergePlan, world: World) -> Kept:
+        task = ShareTask(plan.fitted.schema, plan.file_version)
         engine = frame_engine(frame=frame)
-        shared = task.shared(engine.write_frame(frame, task, world, fitted.schema, describe="Keeping the source"))
+        parts = engine.write_frame(frame, task, world, plan.fitted.schema, describe="Keeping the source")
+        shared = task.shared(parts)
         return shared.open(world), shared
 
     return Incoming(own, kept, frame.sparkSession)

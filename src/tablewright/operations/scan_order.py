@@ -22,8 +22,6 @@ from tablewright.format.field_path import parse_path
 
 __all__ = ["Ordering", "best_rows", "orderings_of"]
 
-_GATHERED_ROWS_MIN = 1 << 16
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ordering:
@@ -73,6 +71,7 @@ def best_rows(
     keys: Sequence[str],
     orderings: Sequence[Ordering],
     limit: int | None,
+    gathered_rows_min: int = 1 << 16,
 ) -> pa.Table:
     """All rows in order, or the first ``limit`` of them. ``keys`` are the columns that hold the orderings' values."""
     gathered: list[pa.RecordBatch] = []
@@ -80,7 +79,7 @@ def best_rows(
     for batch in batches:
         gathered.append(batch)
         rows += batch.num_rows
-        if limit is not None and rows > max(4 * limit, _GATHERED_ROWS_MIN):
+        if limit is not None and rows > max(4 * limit, gathered_rows_min):
             best = _sorted(pa.Table.from_batches(gathered, schema), keys, orderings, limit)
             gathered, rows = best.to_batches(), best.num_rows
     return _sorted(pa.Table.from_batches(gathered, schema), keys, orderings, limit)

@@ -36,6 +36,7 @@ from tablewright.operations.rewrite.costs import (
 from tablewright.operations.rewrite.file_version import new_file_version
 from tablewright.operations.rewrite.finish import finish_rewrite
 from tablewright.operations.rewrite.groups import row_groups
+from tablewright.operations.rewrite.limits import DEFAULT_LIMITS, RewriteLimits
 from tablewright.operations.rewrite.move import MovedRows
 from tablewright.operations.rewrite.patch import PatchedColumns
 from tablewright.operations.update_tasks import (
@@ -74,6 +75,7 @@ class UpdateOptions:
 
     write_mode: str = "auto"
     data_storage_version: str | None = None
+    limits: RewriteLimits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
         check_write_mode(self.write_mode)
@@ -91,6 +93,7 @@ class UpdatePlan:
     write_mode: str
     file_version: str
     reads: frozenset[int] | None
+    limits: RewriteLimits = DEFAULT_LIMITS
 
     @property
     def updates_all(self) -> bool:
@@ -148,6 +151,7 @@ def plan_update(
         write_mode=options.write_mode,
         file_version=new_file_version(snapshot.manifest, options.data_storage_version),
         reads=read_fields(table, looked_at if condition is None else [*condition.paths, *looked_at]),
+        limits=options.limits,
     )
 
 
@@ -213,9 +217,10 @@ def rows_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[Upda
             table=as_rows(plan.table),
             assignments=plan.assignments,
             file_version=plan.file_version,
+            limits=plan.limits,
             parts=_parts(plan, found, group),
         )
-        for group in row_groups(decision.of_mode(REWRITE_ROWS))
+        for group in row_groups(decision.of_mode(REWRITE_ROWS), plan.limits)
     )
 
 

@@ -19,6 +19,7 @@ from tablewright.format.manifest import BasePath
 from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.schema import Schema
 from tablewright.operations.rewrite.fragment_change import FragmentChange
+from tablewright.operations.rewrite.limits import RewriteLimits
 from tablewright.operations.rewrite.move import MovedRows, move_rows
 from tablewright.operations.rewrite.patch import PatchedColumns, patch_columns
 from tablewright.operations.update_values import Assignments
@@ -50,6 +51,7 @@ class UpdateRowsTask:
     table: Schema
     assignments: Assignments
     file_version: str
+    limits: RewriteLimits
     parts: tuple[UpdatePart, ...]
 
 
@@ -71,7 +73,16 @@ def run_update_rows(task: UpdateRowsTask, world: World) -> MovedRows:
     context = TaskContext(world, task.base_paths)
     rows = _AssignedRows(task.table, task.assignments)
     changes = [_change(context, part) for part in task.parts]
-    return move_rows(context, world, task.table, rows, changes, version=task.version, file_version=task.file_version)
+    return move_rows(
+        context,
+        world,
+        task.table,
+        rows,
+        changes,
+        version=task.version,
+        file_version=task.file_version,
+        limits=task.limits,
+    )
 
 
 def run_update_columns(task: UpdateColumnsTask, world: World) -> PatchedColumns:

@@ -34,15 +34,26 @@ from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
 from tablewright.reading.projection import RowLayout, Selection
 
-__all__ = ["FragmentScan", "Matches", "ReadPlan", "count_rows_that_match", "judged", "match_rows"]
+__all__ = ["FragmentScan", "Matches", "ReadPlan", "TakeLimits", "count_rows_that_match", "judged", "match_rows"]
 
 
-_WINDOW_ROWS = 8192
-# Above this share of matches a range is read faster than its rows one by one: of narrow rows, and of wide ones.
-_DENSE, _DENSE_WIDE, _WIDE_ROW_BYTES = 1 / 50, 1 / 12, 256
-_TAKEN_ROWS_MAX = 8192
 _FILTERED_ROWS_MAX = 1 << 18
 _JUDGED_TOGETHER_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeLimits:
+    """When rows are taken one by one, and when the range that holds them is read and filtered.
+
+    A share of matches above ``dense`` (``dense_wide``, where a row has ``wide_row_bytes``) makes a range faster; it is
+    looked at in windows of ``window_rows`` physical rows. At most ``taken_rows`` are taken at a time.
+    """
+
+    window_rows: int = 8192
+    dense: float = 1 / 50
+    dense_wide: float = 1 / 12
+    wide_row_bytes: int = 256
+    taken_rows: int = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +70,7 @@ class ReadPlan:
     rest: RowLayout
     include_deleted: bool = False
     filtered: Schema | None = None
+    take: TakeLimits = TakeLimits()
 
     @classmethod
     def of(
@@ -151,7 +163,9 @@ class FragmentScan:
         self.fragment, self.plan = fragment, plan
         self._context = context
         self._first, self._rest = shapes
-        self._dense = _DENSE if self._rest.sizes.bytes_per_row(fragment) < _WIDE_ROW_BYTES else _DENSE_WIDE
+        take = plan.take
+        is_wide = self._rest.sizes.bytes_per_row(fragment) >= take.wide_row_bytes
+        self._dense = take.dense_wide if is_wide else take.dense
         self._system = SystemColumns(context, fragment, first_row)
         self._idle: dict[bool, list[FragmentReader]] = {False: [], True: []}
 
@@ -211,15 +225,16 @@ class FragmentScan:
         if not self.plan.rest.names:
             yield rows
             return
-        window = rows.offsets // _WINDOW_ROWS
+        window_rows = self.plan.take.window_rows
+        window = rows.offsets // window_rows
         starts = np.concatenate(([0], np.flatnonzero(np.diff(window)) + 1))
-        dense = np.diff(starts, append=len(rows)) > self._dense * _WINDOW_ROWS
+        dense = np.diff(starts, append=len(rows)) > self._dense * window_rows
         gaps = np.diff(window[starts]) > 1
         breaks = np.flatnonzero((dense[1:] != dense[:-1]) | (dense[1:] & gaps)) + 1
         edges = [*starts[[0, *breaks]].tolist(), len(rows)]
         limit = self._rest.sizes.rows_per_piece(self.fragment)
         for begin, end in pairwise(edges):
-            yield from _cut(rows, begin, end, limit, self._dense)
+            yield from _cut(rows, begin, end, limit, self._dense, self.plan.take.taken_rows)
 
     # ------------------------------------------------------------------------------------------------ readers
     @contextmanager
@@ -290,7 +305,7 @@ def _matching(plan: ReadPlan, rows: Rows, mask: pa.BooleanArray) -> Rows:
     kept = rows.batch.select(list(plan.kept))
     if plan.rest.names:
         return rows.with_batch(kept).where(mask.to_numpy(zero_copy_only=False))
-    return Rows(kept if mask.true_count == len(rows) else kept.filter(mask))  # nobody asks for the offsets
+    return Rows(kept if mask.true_count == len(rows) else kept.filter(mask))  # the offsets are not asked for
 
 
 def _among(rows: Rows, offsets: Offsets) -> Rows:
@@ -302,12 +317,12 @@ def _among(rows: Rows, offsets: Offsets) -> Rows:
     return Rows(rows.batch.take(pa.array(wanted - rows.start)), chosen=wanted)
 
 
-def _cut(rows: Rows, begin: int, end: int, limit: int, dense: float) -> Iterator[Rows]:
+def _cut(rows: Rows, begin: int, end: int, limit: int, dense: float, taken_rows: int) -> Iterator[Rows]:
     """Runs that span at most ``limit`` physical rows, or are as many sparse ones."""
     offsets = rows.offsets
     while begin < end:
         reach = int(np.searchsorted(offsets[begin:end], offsets[begin] + limit)) + begin
-        few = min(end, begin + min(limit, _TAKEN_ROWS_MAX))
+        few = min(end, begin + min(limit, taken_rows))
         if few > reach and few - begin < dense * (int(offsets[few - 1]) + 1 - int(offsets[begin])):
             reach = few
         yield rows.slice(begin, reach)

@@ -7,25 +7,24 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
 from lance.file import LanceFileReader, LanceFileWriter
+from tests.unit.operations.merge_insert.merge_model import CHEAP_INDEX, builder
 
 import tablewright as tw
 from tablewright.errors import CorruptTable
-from tablewright.operations.merge_insert.match import strategy as strategies
 
 COUNT = 20_000
 SOURCE = pa.table({"id": [0, 2, 4000, 27_998, 28_000, 39_998, 1, 50_001], "s": ["new"] * 8})
 DATA, LOOKUP = "page_data.lance", "page_lookup.lance"
 
 
-@pytest.fixture(autouse=True)
-def _indices_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies, "_LOOKUP_NS", 0)
-    monkeypatch.setattr(strategies, "_LOOKUP_KEY_NS", 0.001)
+def _builder(uri: Path) -> Any:
+    return builder(tw.dataset(uri), "id", CHEAP_INDEX)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["addresses", "row ids"])
@@ -67,8 +66,8 @@ def write(path: Path, rows: pa.Table, schema: pa.Schema) -> None:
 
 
 def merge(table: Path, *, use_index: bool = True) -> None:
-    builder = tw.dataset(table).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-    builder.use_index(use_index).execute(SOURCE)
+    upsert = _builder(table).when_matched_update_all().when_not_matched_insert_all()
+    upsert.use_index(use_index).execute(SOURCE)
 
 
 def assert_merged(table: Path) -> None:
@@ -78,8 +77,8 @@ def assert_merged(table: Path) -> None:
 
 
 def test_a_sound_index_is_believed(table: Path) -> None:
-    builder = tw.dataset(table).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-    assert "ScalarIndexQuery" in builder.explain_plan()
+    upsert = _builder(table).when_matched_update_all().when_not_matched_insert_all()
+    assert "ScalarIndexQuery" in upsert.explain_plan()
     merge(table)
     assert_merged(table)
 
@@ -90,7 +89,7 @@ def test_an_index_with_nulls_is_believed(tmp_path: Path) -> None:
     rows = pa.table({"id": [None if i < 5000 else i for i in range(9000)], "s": ["x"] * 9000})
     lance.write_dataset(rows, place).create_scalar_index("id", "BTREE")
     source = pa.table({"id": [4999, 5000, 8999], "s": ["new"] * 3})
-    found = tw.dataset(place).merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(source)
+    found = _builder(place).when_matched_update_all().when_not_matched_insert_all().execute(source)
     assert (found["num_updated_rows"], found["num_inserted_rows"]) == (2, 1)
 
 
@@ -158,6 +157,6 @@ def test_entries_of_deleted_and_moved_rows_are_no_lie(table: Path) -> None:
     ds.delete("id in (2, 4000)")
     ds.update({"s": "'moved'"}, where="id in (0, 28000)")
     ds.update({"id": "id + 100001"}, where="id = 39998")
-    builder = tw.dataset(table).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-    found = builder.execute(SOURCE)
+    upsert = _builder(table).when_matched_update_all().when_not_matched_insert_all()
+    found = upsert.execute(SOURCE)
     assert (found["num_updated_rows"], found["num_inserted_rows"]) == (3, 5)

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyroaring import FrozenBitMap
+from tests.unit.operations.updates import update_rows
 
 import tablewright as tw
 from tablewright.format.row_ids import decode_row_ids
-from tablewright.operations.rewrite import move
+from tablewright.operations.rewrite.limits import RewriteLimits
 from tablewright.operations.update import (
     UpdateOptions,
     UpdatePlan,
@@ -303,12 +304,11 @@ class TestWays:
         assert [f.physical_rows for f in dataset.get_fragments()] == [20] * 20 + [20]
         refereed(dataset)
 
-    def test_row_ids_where_the_output_rolls_over(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(move, "ROWS_PER_FILE_MAX", 16)
+    def test_row_ids_where_the_output_rolls_over(self, tmp_path: Path) -> None:
         dataset = tw.write_dataset(numbers(60), tmp_path / "t", max_rows_per_file=20, enable_stable_row_ids=True)
         dataset.delete("id % 10 = 1")
         before = {row["id"]: row["_rowid"] for row in dataset.to_table(columns=["id", "_rowid"]).to_pylist()}
-        dataset.update({"x": "0"}, where="id % 3 > 0", write_mode="rewrite_rows")
+        dataset = update_rows(dataset, {"x": "0"}, "id % 3 > 0", RewriteLimits(rows_per_file=16))
         assert [f.physical_rows for f in dataset.get_fragments()[3:]] == [16, 16, 4]
         refereed(dataset)
         assert {row["id"]: row["_rowid"] for row in dataset.to_table(columns=["id", "_rowid"]).to_pylist()} == before

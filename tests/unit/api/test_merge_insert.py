@@ -23,17 +23,15 @@ from tests.unit.operations.merge_insert.merge_model import (
 )
 
 import tablewright as tw
-from tablewright.operations.merge_insert.source import kept as sources
+from tablewright.operations.merge_insert.limits import MergeLimits, SourceLimits
 from tablewright.storage import open_store
 
 COUNTS = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")
 _numbers = itertools.count()
 
 
-@pytest.fixture(autouse=True)
-def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every batch of a source stays a part of its own."""
-    monkeypatch.setattr(sources, "_PART_BYTES", 1)
+SMALL_PARTS = MergeLimits(source=SourceLimits(part_bytes=1))
+"""Every batch of a source stays a part of its own."""
 
 
 def new_uri() -> str:
@@ -74,7 +72,7 @@ def test_every_combination_of_clauses(case: Case, stable: bool) -> None:
     ds = new_table(stable)
     before = rows_of(ds)
     outcome = expected(case, before, source(case).to_pylist())
-    merge = case.configure(builder(ds, _on(case)))
+    merge = case.configure(builder(ds, _on(case), SMALL_PARTS))
     if case.matched == "fail":
         there = files(ds)
         with pytest.raises(OSError, match="found matching row with key values: ") as caught:
@@ -103,7 +101,7 @@ def test_no_rows_on_one_side_or_both(sides: str, key: str) -> None:
         ds = new_table(empty=sides != "no source")
         data = source(case) if sides == "no table" else source(case).slice(0, 0)
         outcome = expected(case, rows_of(ds), data.to_pylist())
-        result = case.configure(builder(ds, _on(case))).execute(data)
+        result = case.configure(builder(ds, _on(case), SMALL_PARTS)).execute(data)
         assert {name: result[name] for name in COUNTS} == outcome.counts, str(case)
         assert sorted_rows([row.values for row in rows_of(ds)]) == sorted_rows(outcome.rows), str(case)
 
@@ -123,7 +121,7 @@ def _on(case: Case) -> Any:
 def test_both_ways_of_writing_mean_the_same(case: Case, stable: bool, mode: str) -> None:
     ds = new_table(stable)
     outcome = expected(case, rows_of(ds), source(case).to_pylist())
-    result = case.configure(builder(ds, _on(case))).write_mode(mode).execute(source(case))
+    result = case.configure(builder(ds, _on(case), SMALL_PARTS)).write_mode(mode).execute(source(case))
     assert {name: result[name] for name in COUNTS} == outcome.counts
     assert sorted_rows([row.values for row in rows_of(ds)]) == sorted_rows(outcome.rows)
     update = ds.get_transactions(1)[0].operation  # type: ignore[union-attr]

@@ -18,11 +18,8 @@ import pytest
 from tests.unit.operations.merge_insert.merge_model import builder
 
 import tablewright as tw
-from tablewright.api import merge_source
 from tablewright.errors import CommitConflict, InvalidRequest, SchemaMismatch
-from tablewright.operations.merge_insert.match import strategy as strategies
-from tablewright.operations.merge_insert.source import kept as sources
-from tablewright.operations.merge_insert.source.kept import keep
+from tablewright.operations.merge_insert.limits import MatchLimits, MergeLimits, SourceLimits
 
 _numbers = itertools.count()
 
@@ -36,11 +33,15 @@ def small(**options: Any) -> tw.LanceDataset:
     return tw.write_dataset(table, new_uri(), max_rows_per_file=2, **options)
 
 
-def upsert(ds: tw.LanceDataset, on: Any = "id", **settings: Any) -> Any:
-    merge = builder(ds, on).when_matched_update_all().when_not_matched_insert_all()
+def upsert(ds: tw.LanceDataset, on: Any = "id", limits: MergeLimits | None = None, **settings: Any) -> Any:
+    merge = builder(ds, on, limits).when_matched_update_all().when_not_matched_insert_all()
     for name, value in settings.items():
         merge = getattr(merge, name)(value)
     return merge
+
+
+def _limits(*, keys_per_pass: int = 1 << 22, **source: int) -> MergeLimits:
+    return MergeLimits(source=SourceLimits(**source), match=MatchLimits(keys_per_pass=keys_per_pass))
 
 
 def rows(ds: tw.LanceDataset) -> list[dict[str, Any]]:
@@ -117,11 +118,11 @@ def test_what_can_be_read_once_is_read_again_after_a_conflict(
     on_disk: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(keep, "__defaults__", (0 if on_disk else 1 << 20,))
+    limits = _limits(memory_bytes=0 if on_disk else 1 << 20)
     for data in (lambda: NEW.to_reader(max_chunksize=1), lambda: (batch for batch in NEW.to_batches(max_chunksize=1))):
         ds = small()
         tw.dataset(ds.uri).insert({"id": [4, 5], "s": ["theirs", "theirs"], "x": [0.0, 0.0]})
-        result = upsert(ds).execute(data())
+        result = upsert(ds, limits=limits).execute(data())
         assert (result["num_updated_rows"], result["num_inserted_rows"], result["num_attempts"]) == (2, 0, 2)
         assert rows(ds) == [*UPSERTED, {"id": 5, "s": "theirs", "x": 0.0}]
     assert not list(tmp_path.iterdir())
@@ -425,9 +426,7 @@ def test_nulls_that_are_not_written_do_not_matter() -> None:
 def test_a_generator_that_fails_midway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its own error comes out, and neither the table nor the temporary directory has anything of it."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(sources, "_PART_BYTES", 1)
-    monkeypatch.setattr(keep, "__defaults__", (1,))
-    ds = small()
+    limits, ds = _limits(memory_bytes=1, part_bytes=1), small()
     before = files(ds)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -437,13 +436,13 @@ def test_a_generator_that_fails_midway(monkeypatch: pytest.MonkeyPatch, tmp_path
 
     for data in (batches(), pa.RecordBatchReader.from_batches(NEW.schema, batches())):
         with pytest.raises(LookupError, match="no more"):
-            upsert(ds).execute(data)
+            upsert(ds, limits=limits).execute(data)
     with pytest.raises(OSError, match="Ambiguous"):
-        upsert(ds).execute(pa.concat_tables([NEW, NEW]))
+        upsert(ds, limits=limits).execute(pa.concat_tables([NEW, NEW]))
     with pytest.raises(OSError, match="found matching row"):
-        builder(ds, "id").when_matched_fail().execute(NEW)
-    upsert(ds).analyze_plan(NEW)
-    upsert(ds).execute_uncommitted(NEW.slice(0, 0))
+        builder(ds, "id", limits).when_matched_fail().execute(NEW)
+    upsert(ds, limits=limits).analyze_plan(NEW)
+    upsert(ds, limits=limits).execute_uncommitted(NEW.slice(0, 0))
     assert files(ds) == before and not list(tmp_path.iterdir())
 
 
@@ -552,10 +551,8 @@ def test_settings_are_chained_and_kept() -> None:
 
 # ------------------------------------------------------------------------------------------------ large and spilled
 def test_many_keys_in_several_turns_and_a_source_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(strategies, "KEYS_PER_PASS_MAX", 37)
+    limits = _limits(memory_bytes=100, part_bytes=500, keys_per_pass=37)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(merge_source, "keep", lambda schema, batches: keep(schema, batches, memory_bytes_max=100))
-    monkeypatch.setattr(sources, "_PART_BYTES", 500)
     rng = np.random.default_rng(7)
     table = pa.table({"id": rng.permutation(400), "x": np.arange(400.0), "s": [f"s{i}" for i in range(400)]})
     ids = np.concatenate((rng.choice(400, 120, replace=False), np.arange(1000, 1050)))
@@ -563,7 +560,7 @@ def test_many_keys_in_several_turns_and_a_source_on_disk(monkeypatch: pytest.Mon
         "s", pa.array([f"new {i}" for i in range(170)])
     )
     ds = tw.write_dataset(table, new_uri(), max_rows_per_file=90)
-    merge = upsert(ds).when_not_matched_by_source_delete("x < 50")
+    merge = upsert(ds, limits=limits).when_not_matched_by_source_delete("x < 50")
     assert "strategy: passes" in merge.analyze_plan(new.to_reader(max_chunksize=11))
     result = merge.execute(new.to_reader(max_chunksize=11))
     by_id = {row["id"]: row for row in new.to_pylist()}
@@ -575,9 +572,9 @@ def test_many_keys_in_several_turns_and_a_source_on_disk(monkeypatch: pytest.Mon
     assert not list(tmp_path.iterdir())
     again = pa.concat_tables([new, new.slice(3, 5)])
     with pytest.raises(OSError, match="Rows 3 and 170 of the source have this key"):
-        upsert(ds).execute(again)
-    assert upsert(ds, dedupe="first").execute(again)["num_updated_rows"] == 170
-    assert upsert(ds, dedupe="last").execute(again)["num_updated_rows"] == 170
+        upsert(ds, limits=limits).execute(again)
+    assert upsert(ds, limits=limits, dedupe="first").execute(again)["num_updated_rows"] == 170
+    assert upsert(ds, limits=limits, dedupe="last").execute(again)["num_updated_rows"] == 170
 
 
 def test_a_failure_while_writing_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

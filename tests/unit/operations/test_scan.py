@@ -86,11 +86,11 @@ def test_tasks_travel_and_add_up(snapshot: Snapshot) -> None:
     assert pickle.loads(pickle.dumps(arrow.tasks))[0].schema == arrow.schema
 
 
-def test_large_scans_are_cut_into_tasks(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablewright.reading.scan_task._TASK_BYTES", 1)
+def test_large_scans_are_cut_into_tasks(snapshot: Snapshot) -> None:
     plan = plan_scan(snapshot, ScanOptions(columns=["a", "_rowoffset"]))
-    assert len(plan.tasks) == len(snapshot.fragments)
-    rows = [row for task in plan.tasks for batch in run_scan_task(task, snapshot.world) for row in batch.to_pylist()]
+    tasks = list(plan.whole.split(1))
+    assert len(tasks) == len(snapshot.fragments)
+    rows = [row for task in tasks for batch in run_scan_task(task, snapshot.world) for row in batch.to_pylist()]
     assert rows == scan_table(plan, snapshot).to_pylist()
 
 

@@ -17,7 +17,7 @@ from tablewright.operations.scan import (
     plan_scan,
     scan_table,
 )
-from tablewright.operations.scan_order import orderings_of
+from tablewright.operations.scan_order import best_rows, orderings_of
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
 from tablewright.world import World
@@ -87,11 +87,12 @@ def test_order_by_extension_types(tmp_path: Path) -> None:
     assert _table(_snapshot(tmp_path / "t"), columns=["a"], order_by=["id"])["a"].to_pylist() == [2, 0, 1]
 
 
-def test_the_best_of_many_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablewright.operations.scan_order._GATHERED_ROWS_MIN", 10)
-    tw.write_dataset(pa.table({"a": [(i * 37) % 1000 for i in range(1000)]}), tmp_path / "t", max_rows_per_file=50)
-    snapshot = _snapshot(tmp_path / "t")
-    assert _table(snapshot, order_by=["a"], limit=5)["a"].to_pylist() == [0, 1, 2, 3, 4]
+def test_the_best_of_many_batches() -> None:
+    table = pa.table({"a": [(i * 37) % 1000 for i in range(1000)]})
+    orderings = orderings_of(["a"], Scope(table.schema))
+    batches = table.to_batches(max_chunksize=50)
+    best = best_rows(batches, table.schema, ["a"], orderings, 5, gathered_rows_min=10)
+    assert best["a"].to_pylist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

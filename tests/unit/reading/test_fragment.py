@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 
 import tablewright as tw
 from tablewright.data.read import Rows, no_columns
-from tablewright.operations.scan import ScanOptions, count_rows, plan_scan, scan_batches, scan_table
+from tablewright.operations.scan import ScanOptions, ScanPlan, count_rows, plan_scan, scan_batches, scan_table
 from tablewright.reading import fragment as scan_fragment
-from tablewright.reading.fragment import FragmentScan, ReadPlan
+from tablewright.reading.fragment import FragmentScan, ReadPlan, TakeLimits
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
 from tablewright.world import World
@@ -58,21 +59,24 @@ MATCHES: dict[str, Any] = {
 @pytest.mark.parametrize("late", [None, True, False])
 def test_matches(table: tuple[Snapshot, list[int]], filter: str, late: bool | None, monkeypatch: Any) -> None:
     monkeypatch.setattr("tablewright.data.sizes._BATCH_BYTES", 100_000)
-    monkeypatch.setattr(scan_fragment, "_WINDOW_ROWS", 256)
     snapshot, live = table
     expected = [a for a in live if MATCHES[filter](a)]
     options = ScanOptions(filter=filter, late_materialization=late, with_row_address=True)
-    plan = plan_scan(snapshot, options)
+    plan = _in_small_windows(plan_scan(snapshot, options))
     found = scan_table(plan, snapshot)
     assert found["a"].to_pylist() == expected
     assert found["s"].to_pylist() == [f"row {a}" for a in expected]
     assert [vector[63] for vector in found["v"].to_pylist()] == expected
     assert found["_rowaddr"].to_pylist() == [a // 13_000 << 32 | a % 13_000 for a in expected]
     assert count_rows(plan, snapshot) == len(expected)
-    only = scan_table(
-        plan_scan(snapshot, ScanOptions(columns=["s"], filter=filter, late_materialization=late)), snapshot
-    )
+    options = ScanOptions(columns=["s"], filter=filter, late_materialization=late)
+    only = scan_table(_in_small_windows(plan_scan(snapshot, options)), snapshot)
     assert only["s"].to_pylist() == found["s"].to_pylist()
+
+
+def _in_small_windows(plan: ScanPlan) -> ScanPlan:
+    reads = replace(plan.whole.reads, take=TakeLimits(window_rows=256))
+    return replace(plan, whole=replace(plan.whole, reads=reads))
 
 
 def test_plain_scans_in_many_pieces(table: tuple[Snapshot, list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,13 +99,7 @@ def test_runs_cover_all_matches_once(offsets: set[int], limit: int, window: int,
     rows = Rows(no_columns(len(offsets)), chosen=np.array(sorted(offsets), np.int64))
     if not offsets:
         return
-    scan = _scan_without_files(limit, dense)
-    before = scan_fragment._WINDOW_ROWS
-    scan_fragment._WINDOW_ROWS = window
-    try:
-        runs = list(scan.windows(rows))
-    finally:
-        scan_fragment._WINDOW_ROWS = before
+    runs = list(_scan_without_files(limit, dense, window).windows(rows))
     assert [offset for run in runs for offset in run.offsets.tolist()] == sorted(offsets)
     for run in runs:
         span = int(run.offsets[-1] - run.offsets[0]) + 1
@@ -109,7 +107,7 @@ def test_runs_cover_all_matches_once(offsets: set[int], limit: int, window: int,
         assert span <= limit or len(run) <= limit
 
 
-def _scan_without_files(limit: int, dense: float) -> FragmentScan:
+def _scan_without_files(limit: int, dense: float, window: int) -> FragmentScan:
     class Sizes:
         def rows_per_piece(self, fragment: Any) -> int:
             return limit
@@ -119,7 +117,7 @@ def _scan_without_files(limit: int, dense: float) -> FragmentScan:
 
     scan = FragmentScan.__new__(FragmentScan)
     scan.plan, scan._rest, scan.fragment = (  # type: ignore[assignment]
-        SimpleNamespace(rest=Layout()),
+        SimpleNamespace(rest=Layout(), take=TakeLimits(window_rows=window)),
         SimpleNamespace(sizes=Sizes()),
         None,
     )

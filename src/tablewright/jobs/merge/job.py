@@ -205,7 +205,7 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
                 self._world,
                 schema=key_schema(plan.key, plan.fitted.schema),
                 keys=names,
-                partitions=partitions_for(shared.num_rows + table_rows),
+                partitions=partitions_for(shared.num_rows + table_rows, plan.limits.match),
                 describe="Shuffling keys",
             )
             stage.rows_read = shared.num_rows + table_rows

@@ -17,7 +17,7 @@ from tablewright.operations.merge_insert.keys.key_table import KeyTable
 from tablewright.operations.merge_insert.match.strategy import key_ranges, scan_bytes, too_many_for_a_worker
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.distinct import check_distinct, with_distinct_keys
-from tablewright.operations.merge_insert.source.fit import FittedSchema, fitted_batches
+from tablewright.operations.merge_insert.source.fit import fitted_batches
 from tablewright.operations.merge_insert.source.kept import KeptSource, keep
 from tablewright.operations.merge_insert.source.shared import KeyRange, SharedKeys, SharedSource, share, source_keys
 from tablewright.storage.uncommitted import UncommittedFiles
@@ -36,7 +36,7 @@ class Incoming:
     """
 
     schema: pa.Schema
-    keep: Callable[[FittedSchema, World, str], Kept]
+    keep: Callable[[MergePlan, World], Kept]
     spark: Any = None
 
 
@@ -80,11 +80,11 @@ class SourceInUse:
             return
         with self._report.stage("Source"):
             if self._kept is None:
-                self._kept, shared = self._incoming.keep(plan.fitted, self._world, plan.file_version)
+                self._kept, shared = self._incoming.keep(plan, self._world)
                 self._share(shared)
             else:
                 old = self._kept
-                self._kept = keep(plan.fitted.schema, fitted_batches(plan.fitted, old.batches()))
+                self._kept = keep(plan.fitted.schema, fitted_batches(plan.fitted, old.batches()), plan.limits.source)
                 self._shared = None
                 old.close()
         self._is_settled = False
@@ -96,9 +96,9 @@ class SourceInUse:
         """
         if self._is_settled:
             return
-        size = self.rows.nbytes_of(plan.key.columns)
-        self.ranges, self.keys, self.shuffles_on = key_ranges(self.rows.num_rows, size), None, None
-        if too_many_for_a_worker(self.rows.num_rows, size):
+        size, limits = self.rows.nbytes_of(plan.key.columns), plan.limits.match
+        self.ranges, self.keys, self.shuffles_on = key_ranges(self.rows.num_rows, size, limits), None, None
+        if too_many_for_a_worker(self.rows.num_rows, size, limits):
             choice = choose(size + scan_bytes(plan, plan.fragments.ids.tolist()))
             self.shuffles_on = None if choice.engine.in_process else choice
         if self.shuffles_on is None:
@@ -111,7 +111,7 @@ class SourceInUse:
             left = with_distinct_keys(self.rows, plan.key, plan.clauses.dedupe, self.ranges)
             if left is not self._kept:
                 self._kept, self._shared = left, None
-                self.ranges = key_ranges(left.num_rows, size)
+                self.ranges = key_ranges(left.num_rows, size, plan.limits.match)
         self.keys = check_distinct(self.rows, plan.key, self.ranges)
 
     # -------------------------------------------------------------------------------------------------------- engines

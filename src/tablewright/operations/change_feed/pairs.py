@@ -19,6 +19,7 @@ from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.row_id_ranges import row_id_ranges
 from tablewright.format.row_ids import VersionSequence, decode_versions
 from tablewright.format.uniform_versions import uniform_versions
+from tablewright.operations.change_feed.limits import DEFAULT_FEED_LIMITS, FeedLimits
 from tablewright.operations.change_feed.runs import (
     DELETE,
     INSERT,
@@ -34,7 +35,6 @@ from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["PairChanges", "compare_versions", "deleted_row_ids"]
 
-_FEW = 16
 _SILENT = np.uint64(2**64 - 1)
 _NO_FRAGMENTS = FragmentList()
 
@@ -71,12 +71,12 @@ class PairChanges:
         )
 
 
-def compare_versions(before: Snapshot | None, after: Snapshot) -> PairChanges:
+def compare_versions(before: Snapshot | None, after: Snapshot, limits: FeedLimits = DEFAULT_FEED_LIMITS) -> PairChanges:
     """What happened to the rows from one version to another. Reads deletion files of fragments that differ."""
     earlier = _NO_FRAGMENTS if before is None else before.fragments
     fragments = touched(earlier, after.fragments, _shared_fields(before, after))
-    left = Runs.joined([]) if before is None else _runs(before, fragments.before, frozenset())
-    old, new = compare(left, _runs(after, fragments.after, fragments.silent))
+    left = Runs.joined([]) if before is None else _runs(before, fragments.before, frozenset(), limits.few_fragments)
+    old, new = compare(left, _runs(after, fragments.after, fragments.silent, limits.few_fragments))
     return PairChanges(
         commit_version=after.version,
         before=old,
@@ -90,10 +90,10 @@ def deleted_row_ids(before: Snapshot | None, after: Snapshot) -> Numbers:
     return compare_versions(before, after).before.of_kind(DELETE).row_ids()
 
 
-def _runs(snapshot: Snapshot, positions: Positions, silent: frozenset[int]) -> Runs:
+def _runs(snapshot: Snapshot, positions: Positions, silent: frozenset[int], few_fragments: int) -> Runs:
     """The runs of the fragments at ``positions``. Those of many plain fragments are read from their bytes at once."""
     plain = Runs.joined([])
-    if len(positions) > _FEW:
+    if len(positions) > few_fragments:
         plain, positions = _plain_runs(snapshot.fragments, positions, silent)
 
     def one(position: int) -> Runs:

@@ -25,6 +25,7 @@ from tablewright.format.blobs import as_descriptions
 from tablewright.format.schema import Schema
 from tablewright.operations.change_feed.columns import new_ids, nullable_schema, renamed_ids, side_schema
 from tablewright.operations.change_feed.fields import FieldHistory
+from tablewright.operations.change_feed.limits import DEFAULT_FEED_LIMITS, FeedLimits
 from tablewright.operations.change_feed.pairs import compare_versions
 from tablewright.operations.change_feed.runs import Picks
 from tablewright.operations.change_feed.span import check_span, open_at, open_pairs, require_ids, require_versions
@@ -35,7 +36,6 @@ from tablewright.snapshot.snapshot import Snapshot
 __all__ = ["DEFAULT_BATCH_SIZE", "FeedOptions", "FeedPlan", "plan_changes"]
 
 DEFAULT_BATCH_SIZE = 8192
-_TASK_BYTES = 64 * 1024 * 1024
 
 _Fields = tuple[Schema, frozenset[int], dict[int, int]]
 """The fields of a version: those that only share an id with one of the feed, and those that became one by casts."""
@@ -68,6 +68,7 @@ class FeedPlan:
     feed: Schema
     rows: FeedRows
     fields: FieldHistory
+    limits: FeedLimits = DEFAULT_FEED_LIMITS
     _sides: list[tuple[_Fields, SideReads]] = field(default_factory=list, init=False, repr=False)
 
     @property
@@ -83,12 +84,12 @@ class FeedPlan:
         return iter([(self.begin, self.end)]) if self.options.net else open_pairs(self.begin, self.end, begin)
 
     def tasks(self) -> Iterator[ChangeTask]:
-        """All letters, in order: version by version, pictures from before and then those from after."""
+        """All tasks, in order: version by version, rows as they were before and then as they are after."""
         for before, after in self.pairs():
-            changes = compare_versions(before, after)
+            changes = compare_versions(before, after, self.limits)
             if before is not None:
-                yield from self._letters(before, after, changes.before)
-            yield from self._letters(after, after, changes.after)
+                yield from self._tasks_of(before, after, changes.before)
+            yield from self._tasks_of(after, after, changes.after)
 
     def explain(self) -> Iterator[str]:
         """What the feed will do, line by line. It compares all versions, but reads no rows."""
@@ -101,10 +102,10 @@ class FeedPlan:
         if self.rows.predicate is not None:
             yield f"  filter={self.rows.predicate.text}"
         for before, after in self.pairs():
-            yield f"  {compare_versions(before, after)}"
+            yield f"  {compare_versions(before, after, self.limits)}"
 
-    def _letters(self, source: Snapshot, commit: Snapshot, picks: Picks) -> Iterator[ChangeTask]:
-        """Rows of one version as letters of some 64 MiB."""
+    def _tasks_of(self, source: Snapshot, commit: Snapshot, picks: Picks) -> Iterator[ChangeTask]:
+        """Rows of one version as tasks of some 64 MiB."""
         if not picks.total_rows:
             return
         reads = self._reads(source)
@@ -115,13 +116,13 @@ class FeedPlan:
             fragment = replace(source.fragments[position], row_ids=None, deletion=None)
             waiting.append(Picked(fragment=fragment, picks=chosen))
             size += chosen.total_rows * sizes.bytes_per_row(fragment)
-            if size >= _TASK_BYTES:
-                yield self._letter(source, commit, waiting, reads)
+            if size >= self.limits.task_bytes:
+                yield self._task(source, commit, waiting, reads)
                 waiting, size = [], 0
         if waiting:
-            yield self._letter(source, commit, waiting, reads)
+            yield self._task(source, commit, waiting, reads)
 
-    def _letter(self, source: Snapshot, commit: Snapshot, picked: list[Picked], reads: SideReads) -> ChangeTask:
+    def _task(self, source: Snapshot, commit: Snapshot, picked: list[Picked], reads: SideReads) -> ChangeTask:
         return ChangeTask(
             location=source.location,
             base_paths=source.manifest.base_paths,
@@ -129,6 +130,7 @@ class FeedPlan:
             picked=tuple(picked),
             reads=reads,
             rows=self.rows,
+            rows_at_a_time=self.limits.rows_at_a_time,
             commit_version=commit.version,
             commit_timestamp_us=commit.manifest.timestamp_ns // 1000,
         )
@@ -168,7 +170,7 @@ def plan_changes(snapshot: Snapshot, options: FeedOptions) -> FeedPlan:
 
 
 def _selection(feed: Schema, columns: Sequence[str] | Mapping[str, str] | None, now_ns: int) -> Selection:
-    """The columns that were asked for, and behind them those of the feed."""
+    """The columns that were asked for, and after them those of the feed."""
     if columns is not None and not isinstance(columns, Mapping | str):
         columns = [name for name in listed(columns, "columns") if name not in FEED_COLUMNS]
     chosen = select_columns(feed, columns, now_ns=now_ns)

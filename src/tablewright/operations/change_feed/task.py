@@ -41,9 +41,8 @@ FEED_COLUMNS: dict[str, pa.DataType] = {
     "_commit_timestamp": pa.timestamp("us", tz="UTC"),
     "_rowid": pa.uint64(),
 }
-"""What the feed adds to each row, in this order, behind the columns that were asked for."""
+"""What the feed adds to each row, in this order, after the columns that were asked for."""
 
-_ROWS_AT_A_TIME = 1 << 17
 _KINDS = pa.array(KINDS)
 
 
@@ -92,7 +91,7 @@ class Picked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTask:
-    """Changed rows of some fragments of one version, as a letter."""
+    """Changed rows of some fragments of one version, as a message."""
 
     location: Location
     base_paths: tuple[BasePath, ...]
@@ -100,6 +99,7 @@ class ChangeTask:
     picked: tuple[Picked, ...]
     reads: SideReads
     rows: FeedRows
+    rows_at_a_time: int
     commit_version: int
     commit_timestamp_us: int
 
@@ -139,7 +139,7 @@ def _pieces(task: ChangeTask, world: World) -> Iterator[_Piece]:
     shapes = plan.shapes()
     for picked in task.picked:
         scan = FragmentScan(context, plan, shapes, picked.fragment, 0)
-        for offsets, kinds, ids in _expanded(picked.picks):
+        for offsets, kinds, ids in _expanded(picked.picks, task.rows_at_a_time):
             begin = 0
             for rows in scan.windows(Rows(no_columns(len(offsets)), chosen=offsets)):
                 end = begin + len(rows)
@@ -147,12 +147,12 @@ def _pieces(task: ChangeTask, world: World) -> Iterator[_Piece]:
                 begin = end
 
 
-def _expanded(picks: Picks) -> Iterator[tuple[Offsets, Codes, Numbers]]:
+def _expanded(picks: Picks, rows_at_a_time: int) -> Iterator[tuple[Offsets, Codes, Numbers]]:
     """Offset, fate and id of each row, some at a time."""
     ends = np.cumsum(picks.counts)
     starts = ends - picks.counts
-    for begin in range(0, picks.total_rows, _ROWS_AT_A_TIME):
-        end = min(picks.total_rows, begin + _ROWS_AT_A_TIME)
+    for begin in range(0, picks.total_rows, rows_at_a_time):
+        end = min(picks.total_rows, begin + rows_at_a_time)
         here = slice(np.searchsorted(ends, begin, side="right"), np.searchsorted(starts, end, side="left"))
         skipped = np.maximum(begin - starts[here], 0)
         counts = np.minimum(ends[here], end) - starts[here] - skipped

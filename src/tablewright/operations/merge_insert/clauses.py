@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from tablewright.checks import check_flag, check_text
 from tablewright.errors import InvalidRequest
+from tablewright.operations.merge_insert.limits import DEFAULT_MERGE_LIMITS, MergeLimits
 from tablewright.operations.rewrite.costs import REWRITE_COLUMNS, REWRITE_ROWS, WRITE_MODES
 from tablewright.operations.write import WriteSettings
 
@@ -48,7 +49,8 @@ class Clauses:
     """A merge in all but its data.
 
     ``condition`` belongs to ``when_matched="update"`` and may use ``source.`` and ``target.`` columns;
-    ``by_source_condition`` belongs to ``delete_by_source`` and uses the table's columns.
+    ``by_source_condition`` belongs to ``delete_by_source`` and uses the table's columns. ``limits`` decide how it
+    works, not what it does.
 
     >>> print(Clauses(when_matched="update", insert=True))
     when_matched=UpdateAll, when_not_matched=InsertAll, when_not_matched_by_source=Keep
@@ -63,6 +65,7 @@ class Clauses:
     use_index: bool = True
     write_mode: str = "auto"
     data_storage_version: str | None = None
+    limits: MergeLimits = DEFAULT_MERGE_LIMITS
 
     def __post_init__(self) -> None:
         if self.when_matched not in _MATCHED:

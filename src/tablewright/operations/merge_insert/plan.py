@@ -16,6 +16,7 @@ from tablewright.format.fragment import FragmentList
 from tablewright.format.schema import Schema
 from tablewright.operations.merge_insert.clauses import Clauses, InvalidMerge
 from tablewright.operations.merge_insert.keys.key_columns import KeyColumns, find_key
+from tablewright.operations.merge_insert.limits import MergeLimits
 from tablewright.operations.merge_insert.match.condition import (
     MatchCondition,
     compile_condition,
@@ -53,6 +54,11 @@ class MergePlan:
     def table(self) -> Schema:
         """The table's schema."""
         return self.fitted.table
+
+    @property
+    def limits(self) -> MergeLimits:
+        """The sizes by which it decides how it works."""
+        return self.clauses.limits
 
     @property
     def version(self) -> int:

@@ -30,6 +30,7 @@ from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
 from tablewright.operations.rewrite.fragment_change import FragmentChange
 from tablewright.operations.rewrite.hide import Hidden, hide_each
+from tablewright.operations.rewrite.limits import RewriteLimits
 from tablewright.operations.rewrite.row_order import RowOrder, row_order, windows
 from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan, ReadPlan
@@ -38,9 +39,7 @@ from tablewright.reading.run import fragment_scans
 from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.world import World
 
-__all__ = ["ROWS_PER_FILE_MAX", "MovedRows", "NewRows", "move_rows"]
-
-ROWS_PER_FILE_MAX = 1024 * 1024
+__all__ = ["MovedRows", "NewRows", "move_rows"]
 
 
 class NewRows(Protocol):
@@ -92,10 +91,11 @@ def move_rows(
     *,
     version: int,
     file_version: str,
+    limits: RewriteLimits,
 ) -> MovedRows:
     """Write the changed rows, and hide the old ones. If it fails, no file stays."""
-    options = WriteOptions(max_rows_per_file=ROWS_PER_FILE_MAX, data_storage_version=file_version)
-    order = _order(context, changes, are_read=rows.selection is not None)
+    options = WriteOptions(max_rows_per_file=limits.rows_per_file, data_storage_version=file_version)
+    order = _order(context, changes, limits, are_read=rows.selection is not None)
     stream = _Stream(context, table, rows, changes)
     with removed_on_failure(world.store) as files:
         sidecars: list[str] = []
@@ -111,11 +111,14 @@ def move_rows(
         )
 
 
-def _order(context: TaskContext, changes: Sequence[FragmentChange], *, are_read: bool) -> RowOrder:
+def _order(
+    context: TaskContext, changes: Sequence[FragmentChange], limits: RewriteLimits, *, are_read: bool
+) -> RowOrder:
     sequences = [(change, ids) for change in changes if (ids := context.row_ids(change.fragment)) is not None]
     if not sequences:
         return RowOrder()
-    return row_order([ids.select(change.offsets) for change, ids in sequences], are_read=are_read)
+    found = [ids.select(change.offsets) for change, ids in sequences]
+    return row_order(found, are_read=are_read, up_and_down_rows=limits.up_and_down_rows)
 
 
 def _with_row_ids(fragments: Sequence[Fragment], ids: RowIdSequence | None) -> tuple[Fragment, ...]:

@@ -22,12 +22,10 @@ from tablewright.data.read import Rows, no_columns
 from tablewright.format.row_ids import RowIdSequence
 from tablewright.format.row_set import Offsets
 from tablewright.format.segment_choice import segments_of_runs
+from tablewright.operations.rewrite.limits import DEFAULT_LIMITS
 from tablewright.reading.fragment import FragmentScan
 
 __all__ = ["IdWindow", "RowOrder", "row_order", "windows"]
-
-
-_UP_AND_DOWN_ROWS_MAX = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,9 @@ class RowOrder:
     places: Offsets | None = None
 
 
-def row_order(found: Sequence[RowIdSequence], *, are_read: bool) -> RowOrder:
+def row_order(
+    found: Sequence[RowIdSequence], *, are_read: bool, up_and_down_rows: int = DEFAULT_LIMITS.up_and_down_rows
+) -> RowOrder:
     """The order of rows whose ids are these, fragment by fragment; ``are_read`` if the fragments are read for them.
 
     >>> order = row_order([RowIdSequence.from_values([5, 9]), RowIdSequence.from_values([6])], are_read=True)
@@ -55,7 +55,7 @@ def row_order(found: Sequence[RowIdSequence], *, are_read: bool) -> RowOrder:
         return RowOrder(RowIdSequence(segments_of_runs(firsts, lasts)))
     numbers = np.concatenate([ids.to_numpy() for ids in found])
     up_and_down = any(np.any(first[1:] <= last[:-1]) for first, last, _ in runs)
-    if are_read and up_and_down and len(numbers) > _UP_AND_DOWN_ROWS_MAX:
+    if are_read and up_and_down and len(numbers) > up_and_down_rows:
         return RowOrder(RowIdSequence.from_values(numbers))
     places = np.argsort(numbers, kind="stable")
     return RowOrder(RowIdSequence.from_values(numbers[places]), places)

@@ -9,23 +9,26 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.unit.operations.merge_insert.merge_model import builder
+from tests.unit.operations.updates import update_rows
 
 import tablewright as tw
 from tablewright.format.row_ids import decode_row_ids
 from tablewright.format.segments import Array
-from tablewright.operations.rewrite import row_order
+from tablewright.operations.merge_insert.limits import MergeLimits
+from tablewright.operations.rewrite.limits import RewriteLimits
 from tablewright.transaction import commit
 
 ROWS = 200
 
 
-def _update(ds: Any, ids: Any, turn: int) -> None:
-    ds.update({"x": f"id + {turn * 1000}"}, where=f"id in ({', '.join(map(str, ids))})", write_mode="rewrite_rows")
+def _update(ds: Any, ids: Any, turn: int, limits: RewriteLimits) -> Any:
+    return update_rows(ds, {"x": f"id + {turn * 1000}"}, f"id in ({', '.join(map(str, ids))})", limits)
 
 
-def _upsert(ds: Any, ids: Any, turn: int) -> None:
+def _upsert(ds: Any, ids: Any, turn: int, limits: RewriteLimits) -> None:
     source = pa.table({"id": ids, "x": ids + turn * 1000, "s": [f"row {i}" for i in ids]})
-    ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_rows").execute(source)
+    builder(ds, "id", MergeLimits(rewrite=limits)).when_matched_update_all().write_mode("rewrite_rows").execute(source)
 
 
 def _table(uri: str, *, stable: bool = True) -> Any:
@@ -33,7 +36,7 @@ def _table(uri: str, *, stable: bool = True) -> Any:
     return tw.write_dataset(rows, uri, max_rows_per_file=50, enable_stable_row_ids=stable)
 
 
-def test_fragments_out_of_order_are_not_read_up_and_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_fragments_out_of_order_are_not_read_up_and_down(tmp_path: Path) -> None:
     """pylance leaves ids as it found the rows. Many of them are not put in order if that means reading up and down."""
     uri = str(tmp_path / "t.lance")
     _table(uri)
@@ -41,18 +44,18 @@ def test_fragments_out_of_order_are_not_read_up_and_down(monkeypatch: pytest.Mon
         lance.dataset(uri).update({"x": "x + 1"}, where=f"id >= {first} and id < {first + 30}")
     lance.dataset(uri).update({"x": "x + 1"}, where="id % 2 = 0")
     ds = tw.dataset(uri)
-    monkeypatch.setattr(row_order, "_UP_AND_DOWN_ROWS_MAX", 50)
+    few = RewriteLimits(up_and_down_rows=50)
     before = dict(zip(*ds.to_table(columns=["id", "x"]).to_pydict().values(), strict=True))
 
     def ids() -> list[int]:
         newest = tw.dataset(uri)._snapshot.fragments[-1]
         return [int(i) for i in decode_row_ids(newest.row_ids, "", newest.physical_rows).to_numpy()]
 
-    _update(ds, range(0, ROWS, 2), 1)
+    ds = _update(ds, range(0, ROWS, 2), 1, few)
     assert ids() != sorted(ids())
-    _upsert(ds, np.arange(0, ROWS, 2), 2)  # nothing is read for these
+    _upsert(ds, np.arange(0, ROWS, 2), 2, few)  # nothing is read for these
     assert ids() == list(range(0, ROWS, 2))
-    _update(ds, range(0, 90, 3), 3)
+    ds = _update(ds, range(0, 90, 3), 3, few)
     assert ids() == list(range(0, 90, 3))
     after = dict(zip(*lance.dataset(uri).to_table(columns=["id", "x"]).to_pydict().values(), strict=True))
     changed = {i: i + 2000 for i in range(0, ROWS, 2)} | {i: i + 3000 for i in range(0, 90, 3)}
@@ -67,7 +70,8 @@ def test_large_transactions_stay_out_of_the_manifest(tmp_path: Path, monkeypatch
     _table(uri)
     late, later = lance.dataset(uri), tw.dataset(uri)
     ds = tw.dataset(uri)
-    _update(ds, range(0, ROWS, 2), 1)
+    evens = ", ".join(map(str, range(0, ROWS, 2)))
+    ds.update({"x": "id + 1000"}, where=f"id in ({evens})", write_mode="rewrite_rows")
     assert ds._snapshot.file.transaction is not None
     assert tw.dataset(uri)._snapshot.file.transaction_bytes is None
     assert ds.read_transaction(2) == tw.dataset(uri).read_transaction(2)

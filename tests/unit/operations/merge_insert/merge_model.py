@@ -13,6 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablewright.operations.merge_insert.limits import MatchLimits, MergeLimits
+
 __all__ = [
     "CASES",
     "GONE",
@@ -87,9 +89,14 @@ def _cases() -> Iterator[Case]:
 CASES = list(_cases())
 
 
-def builder(dataset: Any, on: Any) -> Any:
-    """A merge to be configured, in the library of the dataset."""
-    return dataset.merge_insert(on)
+def builder(dataset: Any, on: Any, limits: MergeLimits | None = None) -> Any:
+    """A merge to be configured, in the library of the dataset; ours may get other limits."""
+    merge = dataset.merge_insert(on)
+    return merge if limits is None else merge._with(limits=limits)
+
+
+CHEAP_INDEX = MergeLimits(match=MatchLimits(lookup_ns=0, lookup_key_ns=0.001))
+"""An index is asked, however few rows there are."""
 
 
 def _row(i: int) -> dict[str, Any]:

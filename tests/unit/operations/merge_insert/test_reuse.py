@@ -8,10 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.concurrency.leftovers import unreferenced
+from tests.unit.operations.merge_insert.merge_model import builder
 
 import tablewright as tw
 from tablewright.jobs.merge import job as merge_job
+from tablewright.operations.merge_insert.limits import MergeLimits
 from tablewright.operations.merge_insert.write.tasks import InsertTask, MergeColumnsTask, MergeRowsTask
+from tablewright.operations.rewrite.limits import RewriteLimits
 
 
 class _Watched:
@@ -49,8 +52,8 @@ def _rows(keys: list[int], x: int) -> pa.Table:
     return pa.table({"k": keys, "x": [x] * len(keys), "y": ["new"] * len(keys)})
 
 
-def _upsert(dataset: Any, mode: str) -> Any:
-    return dataset.merge_insert("k").when_matched_update_all().when_not_matched_insert_all().write_mode(mode)
+def _upsert(dataset: Any, mode: str, limits: MergeLimits | None = None) -> Any:
+    return builder(dataset, "k", limits).when_matched_update_all().when_not_matched_insert_all().write_mode(mode)
 
 
 def _check(uri: str, expected: dict[int, int]) -> None:
@@ -92,11 +95,9 @@ def test_moved_rows_serve_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     uri = _table(tmp_path)
     mine = tw.dataset(uri)
     tw.write_dataset(_rows([100], 7), uri, mode="append")
-    monkeypatch.setattr(
-        "tablewright.operations.merge_insert.write.tasks.row_groups", lambda choices: [[c] for c in choices]
-    )
+    alone = MergeLimits(rewrite=RewriteLimits(rows_per_group=1))
     watched = _Watched(monkeypatch)
-    result = _upsert(mine, "rewrite_rows").execute(_rows([1, 11, 100], 1))
+    result = _upsert(mine, "rewrite_rows", alone).execute(_rows([1, 11, 100], 1))
     assert (result["num_updated_rows"], result["num_inserted_rows"], result["num_attempts"]) == (3, 0, 2)
     moved = [[part.fragment.id for part in task.parts] for task in watched.written if isinstance(task, MergeRowsTask)]
     assert moved == [[0], [1], [4]]
@@ -107,9 +108,9 @@ def test_parts_of_inserted_rows_serve_again(tmp_path: Path, monkeypatch: pytest.
     uri = _table(tmp_path)
     mine = tw.dataset(uri)
     tw.write_dataset(_rows([130], 7), uri, mode="append")
-    monkeypatch.setattr("tablewright.operations.merge_insert.write.tasks.ROWS_PER_FILE_MAX", 10)
+    small = MergeLimits(rewrite=RewriteLimits(rows_per_file=10))
     watched = _Watched(monkeypatch)
-    _upsert(mine, "auto").execute(_rows(list(range(100, 150)), 1))
+    _upsert(mine, "auto", small).execute(_rows(list(range(100, 150)), 1))
     inserts = [task.positions.tolist() for task in watched.written if isinstance(task, InsertTask)]
     assert inserts == [list(range(begin, begin + 10)) for begin in range(0, 50, 10)] + [list(range(31, 40))]
     _check(uri, dict.fromkeys(range(40), 0) | dict.fromkeys(range(100, 150), 1))

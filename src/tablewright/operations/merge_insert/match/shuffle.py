@@ -23,6 +23,7 @@ import pyarrow.types as at
 from tablewright.format.row_address import RowAddress
 from tablewright.operations.merge_insert.keys.key_columns import KeyColumns
 from tablewright.operations.merge_insert.keys.key_table import Positions
+from tablewright.operations.merge_insert.limits import DEFAULT_MERGE_LIMITS, MatchLimits
 from tablewright.operations.merge_insert.match.pairing import offsets_of
 from tablewright.operations.merge_insert.match.pairs import Pairs, by_fragment
 from tablewright.operations.merge_insert.source.shared import KeyRange, SharedSource, opened
@@ -46,15 +47,13 @@ __all__ = [
 
 SOURCE, TABLE = 0, 1
 _ROWS_PER_BATCH = 1 << 16
-_ROWS_PER_TASK = 1 << 20
-_ROWS_PER_PARTITION = 1 << 18
 _VIEWS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
 # ------------------------------------------------------------------------------------------------------------ producing
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceKeysTask:
-    """Some rows of the source, as a letter."""
+    """Some rows of the source, as a message."""
 
     location: Location
     source: SharedSource
@@ -64,7 +63,7 @@ class SourceKeysTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableKeysTask:
-    """Some fragments, as a letter."""
+    """Some fragments, as a message."""
 
     scan: ScanTask
     key: KeyColumns
@@ -75,16 +74,18 @@ class TableKeysTask:
         return self.scan.location
 
 
-def source_tasks(location: Location, source: SharedSource, key: KeyColumns) -> list[SourceKeysTask]:
-    """Letters for all rows of a source."""
-    edges = range(0, source.num_rows, _ROWS_PER_TASK)
-    ranges = [(begin, min(source.num_rows, begin + _ROWS_PER_TASK)) for begin in edges]
+def source_tasks(
+    location: Location, source: SharedSource, key: KeyColumns, limits: MatchLimits = DEFAULT_MERGE_LIMITS.match
+) -> list[SourceKeysTask]:
+    """Tasks for all rows of a source."""
+    step = limits.shuffle_task_rows
+    ranges = [(begin, min(source.num_rows, begin + step)) for begin in range(0, source.num_rows, step)]
     return [SourceKeysTask(location=location, source=source, key=key, rows=rows) for rows in ranges]
 
 
-def partitions_for(rows: int) -> int:
+def partitions_for(rows: int, limits: MatchLimits = DEFAULT_MERGE_LIMITS.match) -> int:
     """How many partitions so many rows should have."""
-    return max(1, -(-rows // _ROWS_PER_PARTITION))
+    return max(1, -(-rows // limits.shuffle_partition_rows))
 
 
 def key_names(key: KeyColumns) -> list[str]:

@@ -1,4 +1,4 @@
-"""The stages of a match on the driver: pairs that an index or a shuffle finds, letters for the rest.
+"""The stages of a match on the driver: pairs that an index or a shuffle finds, tasks for the rest.
 
 Tests: ``tests/unit/api/test_merge_insert.py``, ``tests/unit/operations/merge_insert/test_reuse.py``.
 """
@@ -45,11 +45,11 @@ def index_pairs(snapshot: Snapshot, plan: MergePlan, strategy: Strategy, source:
 def shuffle_tasks(
     plan: MergePlan, strategy: Strategy, source: SharedSource
 ) -> tuple[SourceKeysTask | TableKeysTask, ...]:
-    """Letters for the keys of both sides."""
+    """Tasks for the keys of both sides."""
     reads = replace(plan.scan.reads, first=RowLayout.of(plan.table, plan.key.paths))
     scans = _scans(replace(plan.scan, reads=reads), plan.fragments, strategy.scanned)
     return (
-        *source_tasks(plan.scan.location, source, plan.key),
+        *source_tasks(plan.scan.location, source, plan.key, plan.limits.match),
         *(TableKeysTask(scan=scan, key=plan.key) for scan in scans),
     )
 
@@ -90,7 +90,7 @@ def pairing_tasks(
     source: KeptSource | SharedSource,
     known: Mapping[int, Pairs],
 ) -> tuple[PairingTask, ...]:
-    """Letters for the fragments that have to be read: for their keys, or to ask the conditions about known pairs.
+    """Tasks for the fragments that have to be read: for their keys, or to ask the conditions about known pairs.
 
     Without ``keys`` all pairs are known.
     """

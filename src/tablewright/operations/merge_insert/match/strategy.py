@@ -19,18 +19,13 @@ from pyroaring import FrozenBitMap
 from tablewright.data.sizes import fixed_width
 from tablewright.format.index import IndexMetadata
 from tablewright.indices import covered, usable_btrees
+from tablewright.operations.merge_insert.limits import DEFAULT_MERGE_LIMITS, MatchLimits
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.shared import KeyRange
 from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["Strategy", "choose_strategy", "key_ranges", "scan_bytes", "too_many_for_a_worker"]
 
-KEYS_PER_PASS_MAX = 1 << 22
-KEY_BYTES_PER_PASS_MAX = 128 * 1024 * 1024
-KEYS_PER_WORKER_MAX = 1 << 20
-KEY_BYTES_PER_WORKER_MAX = 32 * 1024 * 1024
-# What a lookup costs to begin with and per key, and a scan per row and per byte of a row, in nanoseconds.
-_LOOKUP_NS, _LOOKUP_KEY_NS, _SCAN_ROW_NS, _SCAN_BYTE_NS = 6_000_000, 5_000, 10, 1.5
 _KEY_BYTES_UNKNOWN = 16
 
 
@@ -65,13 +60,13 @@ def choose_strategy(
     shuffles: bool = False,
     known: Container[int] = (),
 ) -> Strategy:
-    """Decide how to match ``source_rows`` keys; ``None``: nobody knows how many there will be.
+    """Decide how to match ``source_rows`` keys; ``None``: it is not known how many there will be.
 
     ``shuffles`` says that Spark is to bring the keys together; in the fragments ``known`` nothing has to be found.
     """
     every = tuple(id for id in plan.fragments.ids.tolist() if id not in known)
     ranges = ranges or ((0, source_rows or 0),)
-    scans = _Scans(every, ranges, source_rows, shuffles)
+    scans = _Scans(every, ranges, source_rows, shuffles, plan.limits.match)
     if shuffles:
         return scans.because("so many keys are not looked up in an index")
     if len(plan.key.paths) != 1:
@@ -85,7 +80,8 @@ def choose_strategy(
         return scans.because("rows without a source row are wanted too, which no index knows")
     fragments = FrozenBitMap(covered(snapshot, segments)) & FrozenBitMap(every)
     rows = _rows_in(plan, fragments)
-    limit = max(0, int((rows * _row_ns(plan) - _LOOKUP_NS) / _LOOKUP_KEY_NS))
+    costs = plan.limits.match
+    limit = max(0, int((rows * _row_ns(plan) - costs.lookup_ns) / costs.lookup_key_ns))
     facts = f"the index covers {rows} rows in {len(fragments)} of {len(every)} fragments"
     if source_rows is not None and source_rows > limit:
         return scans.because(f"{facts}, and reading their keys costs less than looking up {source_rows}")
@@ -106,14 +102,14 @@ class _Scans:
     ranges: tuple[KeyRange, ...]
     source_rows: int | None
     shuffles: bool
+    limits: MatchLimits
 
     def because(self, why: str) -> Strategy:
         keys = "the source's keys" if self.source_rows is None else f"{self.source_rows} keys"
         name, how = "broadcast", f"{keys} go to every task"
         if self.source_rows is None:
-            how += (
-                f" (more than {KEYS_PER_WORKER_MAX} would be shuffled by Spark, or go in turns of {KEYS_PER_PASS_MAX})"
-            )
+            most, turn = self.limits.keys_per_worker, self.limits.keys_per_pass
+            how += f" (more than {most} would be shuffled by Spark, or go in turns of {turn})"
         if self.shuffles:
             name, how = (
                 "shuffle",
@@ -133,27 +129,27 @@ def _rows_in(plan: MergePlan, fragments: FrozenBitMap) -> int:
 def _row_ns(plan: MergePlan) -> float:
     fields = plan.scan.reads.first.fields.to_arrow()
     width = sum(fixed_width(field.type) or _KEY_BYTES_UNKNOWN for field in fields)
-    return _SCAN_ROW_NS + _SCAN_BYTE_NS * width
+    return plan.limits.match.scan_row_ns + plan.limits.match.scan_byte_ns * width
 
 
-def key_ranges(rows: int, key_bytes: int) -> tuple[KeyRange, ...]:
+def key_ranges(rows: int, key_bytes: int, limits: MatchLimits = DEFAULT_MERGE_LIMITS.match) -> tuple[KeyRange, ...]:
     """Rows of the source whose keys fit into memory together.
 
     >>> key_ranges(10, 80), len(key_ranges(10**7, 8 * 10**7))
     (((0, 10),), 3)
     """
-    passes = max(1, -(-rows // KEYS_PER_PASS_MAX), -(-key_bytes // KEY_BYTES_PER_PASS_MAX))
+    passes = max(1, -(-rows // limits.keys_per_pass), -(-key_bytes // limits.key_bytes_per_pass))
     edges = [rows * index // passes for index in range(passes + 1)]
     return tuple(pairwise(edges))
 
 
-def too_many_for_a_worker(rows: int, key_bytes: int) -> bool:
+def too_many_for_a_worker(rows: int, key_bytes: int, limits: MatchLimits = DEFAULT_MERGE_LIMITS.match) -> bool:
     """Whether the keys of so many rows should be shuffled, rather than sent to every worker of Spark.
 
     >>> too_many_for_a_worker(1000, 8000), too_many_for_a_worker(10**7, 8 * 10**7)
     (False, True)
     """
-    return rows > KEYS_PER_WORKER_MAX or key_bytes > KEY_BYTES_PER_WORKER_MAX
+    return rows > limits.keys_per_worker or key_bytes > limits.key_bytes_per_worker
 
 
 def scan_bytes(plan: MergePlan, fragments: Sequence[int]) -> int:

@@ -20,13 +20,12 @@ import pyarrow as pa
 
 from tablewright.data.sizes import fixed_width
 from tablewright.operations.merge_insert.keys.key_table import Positions
+from tablewright.operations.merge_insert.limits import DEFAULT_MERGE_LIMITS, SourceLimits
 from tablewright.operations.rewrite.column_values import concatenated
 from tablewright.storage.temporary import new_temporary_directory, temporary_space
 
 __all__ = ["KeptSource", "SourcePart", "keep"]
 
-_MEMORY_BYTES_MAX = 256 * 1024 * 1024
-_PART_BYTES = 16 * 1024 * 1024
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_ROWS_MAX = 1 << 17
 
@@ -196,31 +195,33 @@ def _no_rows(schema: pa.Schema, names: Sequence[str]) -> pa.RecordBatch:
 
 
 # ---------------------------------------------------------------------------------------------------------- keeping
-def keep(schema: pa.Schema, batches: Iterable[pa.RecordBatch], memory_bytes_max: int = _MEMORY_BYTES_MAX) -> KeptSource:
-    """Keep all batches: in memory, or once they are more than so many bytes, in a file."""
+def keep(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], limits: SourceLimits = DEFAULT_MERGE_LIMITS.source
+) -> KeptSource:
+    """Keep all batches: in memory, or once they are more than may stay there, in a file."""
     held: list[pa.RecordBatch] = []
     nbytes = 0
-    incoming = _in_parts(batches)
+    incoming = _in_parts(batches, limits.part_bytes)
     for batch in incoming:
         held.append(batch)
         nbytes += batch.nbytes
-        if nbytes > memory_bytes_max:
+        if nbytes > limits.memory_bytes:
             return _on_disk(schema, held, incoming)
     return KeptSource(schema, [_Batch(batch) for batch in held], nbytes)
 
 
-def _in_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _in_parts(batches: Iterable[pa.RecordBatch], part_bytes: int) -> Iterator[pa.RecordBatch]:
     """Small batches together: a row is found the faster the fewer parts there are. Large ones stay as they are."""
     waiting: list[pa.RecordBatch] = []
     nbytes = 0
     for batch in batches:
-        if waiting and batch.nbytes >= _PART_BYTES:
+        if waiting and batch.nbytes >= part_bytes:
             yield concatenated(waiting)
             waiting, nbytes = [], 0
         if batch.num_rows:
             waiting.append(batch)
             nbytes += batch.nbytes
-        if nbytes >= _PART_BYTES:
+        if nbytes >= part_bytes:
             yield concatenated(waiting)
             waiting, nbytes = [], 0
     if waiting:

@@ -30,7 +30,8 @@ from tablewright.operations.rewrite.finish import InsertedRows, Rewritten
 from tablewright.operations.rewrite.fragment_change import FragmentChange
 from tablewright.operations.rewrite.groups import row_groups
 from tablewright.operations.rewrite.hide import HiddenRows, hide_each
-from tablewright.operations.rewrite.move import ROWS_PER_FILE_MAX, MovedRows, move_rows
+from tablewright.operations.rewrite.limits import RewriteLimits
+from tablewright.operations.rewrite.move import MovedRows, move_rows
 from tablewright.operations.rewrite.patch import PatchedColumns, patch_columns
 from tablewright.reading.context import TaskContext
 from tablewright.storage.base import Location
@@ -47,9 +48,6 @@ __all__ = [
     "merge_write_tasks",
     "run_merge_write",
 ]
-
-_INSERT_BYTES = 256 * 1024 * 1024
-_HIDDEN_PER_TASK = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +76,7 @@ class MergeRowsTask:
     fitted: FittedSchema
     source: KeptSource | SharedSource
     file_version: str
+    limits: RewriteLimits
     parts: tuple[MergePart, ...]
 
 
@@ -104,6 +103,7 @@ class InsertTask:
     source: KeptSource | SharedSource
     positions: Positions
     file_version: str
+    limits: RewriteLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +143,7 @@ def _run_rows(task: MergeRowsTask, world: World) -> MovedRows:
         [part.change for part in task.parts],
         version=task.version,
         file_version=task.file_version,
+        limits=task.limits,
     )
 
 
@@ -169,7 +170,7 @@ def _run_insert(task: InsertTask, world: World) -> InsertedRows:
     def rows(cut: Positions) -> pa.RecordBatch:
         return source.take(cut)
 
-    options = WriteOptions(max_rows_per_file=ROWS_PER_FILE_MAX, data_storage_version=task.file_version)
+    options = WriteOptions(max_rows_per_file=task.limits.rows_per_file, data_storage_version=task.file_version)
     return InsertedRows(fragments=write_fragments(world, task.fitted.written(), prefetch(rows, cuts()), options))
 
 
@@ -220,7 +221,7 @@ def _columns_tasks(plan: MergePlan, actions: Actions, source: KeptSource | Share
 
 
 def _rows_tasks(plan: MergePlan, actions: Actions, source: KeptSource | SharedSource) -> Iterator[MergeRowsTask]:
-    for group in row_groups(actions.decision.of_mode(REWRITE_ROWS)):
+    for group in row_groups(actions.decision.of_mode(REWRITE_ROWS), plan.limits.rewrite):
         yield MergeRowsTask(
             location=plan.scan.location,
             version=plan.scan.version,
@@ -228,6 +229,7 @@ def _rows_tasks(plan: MergePlan, actions: Actions, source: KeptSource | SharedSo
             fitted=plan.fitted,
             source=source,
             file_version=plan.file_version,
+            limits=plan.limits.rewrite,
             parts=_parts(plan, actions, group),
         )
 
@@ -237,7 +239,8 @@ def _insert_tasks(
 ) -> Iterator[InsertTask]:
     rows = len(actions.inserted)
     total = source.nbytes * rows // max(1, source.num_rows)
-    parts = max(1, -(-rows // ROWS_PER_FILE_MAX), -(-total // _INSERT_BYTES))
+    rows_per_file = plan.limits.rewrite.rows_per_file
+    parts = max(1, -(-rows // rows_per_file), -(-total // plan.limits.insert_bytes))
     if edges:
         split = np.split(actions.inserted, np.searchsorted(actions.inserted, edges[1:]))
     else:
@@ -250,13 +253,15 @@ def _insert_tasks(
                 source=source,
                 positions=positions,
                 file_version=plan.file_version,
+                limits=plan.limits.rewrite,
             )
 
 
 def _hide_tasks(plan: MergePlan, actions: Actions) -> Iterator[HideTask]:
     alone = [id for id in actions.deleted if id not in actions.updated]
-    for begin in range(0, len(alone), _HIDDEN_PER_TASK):
-        ids = alone[begin : begin + _HIDDEN_PER_TASK]
+    step = plan.limits.hidden_per_task
+    for begin in range(0, len(alone), step):
+        ids = alone[begin : begin + step]
         yield HideTask(
             location=plan.scan.location,
             version=plan.scan.version,

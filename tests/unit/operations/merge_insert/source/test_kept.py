@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablewright.operations.merge_insert.source import kept as module
+from tablewright.operations.merge_insert.limits import SourceLimits
 from tablewright.operations.merge_insert.source.kept import keep
 from tablewright.operations.merge_insert.source.shared import share
 from tablewright.storage import open_store
@@ -46,9 +46,8 @@ def _batch(first: int, rows: int) -> pa.RecordBatch:
 def test_rows_come_in_the_order_asked_for(limit: int, sizes: list[int], data: st.DataObject) -> None:
     batches = [_batch(sum(sizes[:i]), size) for i, size in enumerate(sizes)]
     whole = pa.Table.from_batches(batches, SCHEMA)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_PART_BYTES", data.draw(st.sampled_from([1, 1 << 20])))
-        kept = keep(SCHEMA, iter(batches), memory_bytes_max=limit)
+    limits = SourceLimits(memory_bytes=limit, part_bytes=data.draw(st.sampled_from([1, 1 << 20])))
+    kept = keep(SCHEMA, iter(batches), limits)
     assert kept.is_on_disk == (limit == 0 and whole.num_rows > 0)
     assert kept.num_rows == whole.num_rows
     assert (
@@ -73,25 +72,24 @@ def test_rows_come_in_the_order_asked_for(limit: int, sizes: list[int], data: st
 
 def test_the_file_goes_with_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    kept = keep(SCHEMA, [_batch(0, 5)], memory_bytes_max=0)
+    kept = keep(SCHEMA, [_batch(0, 5)], SourceLimits(memory_bytes=0))
     assert len(list(tmp_path.iterdir())) == 1
     kept.close()
     assert not list(tmp_path.iterdir())
-    keep(SCHEMA, [_batch(0, 5)], memory_bytes_max=0)
+    keep(SCHEMA, [_batch(0, 5)], SourceLimits(memory_bytes=0))
     gc.collect()
     assert not list(tmp_path.iterdir())
 
 
 def test_a_stream_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(module, "_PART_BYTES", 1)
 
     def batches():  # type: ignore[no-untyped-def]
         yield _batch(0, 5)
         raise ValueError("no more")
 
     with pytest.raises(ValueError, match="no more"):
-        keep(SCHEMA, batches(), memory_bytes_max=0)
+        keep(SCHEMA, batches(), SourceLimits(memory_bytes=0, part_bytes=1))
     assert not list(tmp_path.iterdir())
 
 
@@ -99,7 +97,7 @@ def test_how_large_some_columns_are() -> None:
     schema = pa.schema({"n": pa.int64(), "s": pa.string(), "v": pa.list_(pa.float32(), 2)})
     rows = pa.record_batch([range(100), ["wide " * 20] * 100, [[1.0, 2.0]] * 100], schema=schema)
     for limit in (1 << 30, 0):
-        kept = keep(schema, [rows], memory_bytes_max=limit)
+        kept = keep(schema, [rows], SourceLimits(memory_bytes=limit))
         assert kept.nbytes_of(["n"]) == 800 and 10_000 <= kept.nbytes_of(["s"]) <= 10_500
         few = kept.only(np.arange(0, 100, 2))  # not measured: what the other columns are known to have is taken off
         assert few.nbytes_of(["n", "v"]) == 800 and 5_000 <= few.nbytes_of(["s"]) <= 5_300
@@ -114,11 +112,10 @@ def test_very_wide_rows_come_one_by_one() -> None:
     assert kept.rows_per_batch_of(["n"]) > 1000
 
 
-def test_large_batches_are_not_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PART_BYTES", 1000)
+def test_large_batches_are_not_put_together() -> None:
     sizes = [3, 3, 500, 2, 2, 400, 400, 1]
     batches = [_batch(sum(sizes[:index]), size) for index, size in enumerate(sizes)]
-    kept = keep(SCHEMA, batches)
+    kept = keep(SCHEMA, batches, SourceLimits(part_bytes=1000))
     assert [part.num_rows for part in kept._parts] == [6, 500, 4, 400, 400, 1]
     assert kept.take(np.arange(sum(sizes)), ["n"])["n"].to_pylist() == list(range(sum(sizes)))
 
@@ -126,7 +123,7 @@ def test_large_batches_are_not_put_together(monkeypatch: pytest.MonkeyPatch) -> 
 def test_where_it_is(tmp_path: Path) -> None:
     kept = keep(SCHEMA, [_batch(0, 5)])
     assert kept.place == kept.only(np.array([1])).place == "in memory"
-    kept = keep(SCHEMA, [_batch(0, 5)], memory_bytes_max=0)
+    kept = keep(SCHEMA, [_batch(0, 5)], SourceLimits(memory_bytes=0))
     assert kept.place == kept.only(np.array([1])).place == "in a temporary file"
     kept.close()
     world = World(store=open_store(str(tmp_path)))
