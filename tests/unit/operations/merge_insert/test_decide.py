@@ -1,4 +1,4 @@
-"""What becomes of every row, once the matches are known."""
+"""What becomes of every row, for each combination of clauses."""
 
 from __future__ import annotations
 
@@ -7,96 +7,83 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.unit.operations.merge_insert.plans import columns, planned
 
-from tablewright.operations.merge_insert.clauses import InvalidMerge
-from tablewright.operations.merge_insert.decide import check_no_match, decide_merge
+import tablewright as tw
+from tablewright.format.row_set import RowSet
+from tablewright.operations.merge_insert.clauses import Clauses
+from tablewright.operations.merge_insert.decide import decide_merge
 from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs
-from tablewright.operations.merge_insert.source.kept import keep
-from tablewright.operations.rewrite.costs import REWRITE_COLUMNS, REWRITE_ROWS
+from tablewright.operations.merge_insert.plan import plan_merge
+from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.storage import open_store
+from tablewright.world import World
+
+SCHEMA = pa.schema({"k": pa.int64(), "x": pa.int64()})
+SOURCE_ROWS = 6
 
 
-def _pairs(pairs: dict[int, int]) -> Pairs:
-    return Pairs(np.array(list(pairs), np.uint32), np.array(list(pairs.values()), np.int64))
+@pytest.fixture(scope="module")
+def snapshot() -> Snapshot:
+    tw.write_dataset({"k": range(20), "x": range(20)}, "memory://decide-merge", max_rows_per_file=10)
+    return open_snapshot(World(open_store("memory://decide-merge")))
 
 
-def _matches(
-    fragment_id: int, pairs: dict[int, int], passed_over: dict[int, int] | None = None, unmatched: Any = None
-) -> FragmentMatches:
-    return FragmentMatches(
-        fragment_id=fragment_id,
-        pairs=_pairs(pairs),
-        passed_over=_pairs(passed_over or {}),
-        unmatched=None if unmatched is None else np.array(unmatched, np.uint32),
-    )
+def pairs(*given: tuple[int, int]) -> Pairs:
+    return Pairs(np.array([each[0] for each in given], np.uint32), np.array([each[1] for each in given], np.int64))
 
 
-FOUND = {0: _matches(0, {3: 1, 7: 0}), 4: _matches(4, {9: 4})}
-"""Source rows 0, 1 and 4 of six meet rows of two fragments."""
-
-SOME = {0: _matches(0, {3: 1}, passed_over={7: 0})}
-"""One pair satisfies the condition, the other does not."""
-
-REST = {0: _matches(0, {3: 1}, unmatched=[2, 5]), 1: _matches(1, {}, unmatched=[8])}
-"""Rows of two fragments that no source row matches."""
-
-ONLY_DELETES = {"upsert": False, "when_matched": "delete"}
-ONLY_INSERTS = {"upsert": False, "insert": True}
-ONLY_BY_SOURCE = {"upsert": False, "delete_by_source": True}
+MATCHES = {
+    0: FragmentMatches(
+        fragment_id=0, pairs=pairs((2, 0), (5, 3)), passed_over=pairs((7, 1)), unmatched=RowSet.of([0, 9])
+    ),
+    1: FragmentMatches(fragment_id=1, pairs=Pairs(), unmatched=RowSet.of([])),
+}
+"""Source rows 0 and 3 match, row 1 matches without satisfying the condition, rows 2, 4 and 5 match nothing."""
 
 
 @pytest.mark.parametrize(
-    ("given", "matches", "updated", "deleted", "found", "inserted"),
+    ("given", "updated", "deleted", "found", "inserted"),
     [
-        ({}, FOUND, {0: [3, 7], 4: [9]}, {}, {}, [2, 3, 5]),
-        ({"insert": False}, FOUND, {0: [3, 7], 4: [9]}, {}, {}, []),
-        (ONLY_INSERTS, FOUND, {}, {}, {0: [3, 7], 4: [9]}, [2, 3, 5]),
-        (ONLY_DELETES, FOUND, {}, {0: [3, 7], 4: [9]}, {}, []),
-        ({**ONLY_DELETES, "insert": True}, FOUND, {}, {0: [3, 7], 4: [9]}, {0: [3, 7], 4: [9]}, [2, 3, 5]),
-        ({"condition": "source.x > target.x"}, SOME, {0: [3]}, {}, {0: [7]}, [2, 3, 4, 5]),
-        ({"delete_by_source": True}, REST, {0: [3]}, {0: [2, 5], 1: [8]}, {}, [0, 2, 3, 4, 5]),
-        (ONLY_BY_SOURCE, REST, {}, {0: [2, 5], 1: [8]}, {}, []),
-        ({**ONLY_BY_SOURCE, "when_matched": "delete"}, REST, {}, {0: [2, 3, 5], 1: [8]}, {}, []),
-        ({}, {}, {}, {}, {}, [0, 1, 2, 3, 4, 5]),
+        ({"when_matched": "update"}, {0: [2, 5]}, {0: [0, 9]}, {}, []),
+        ({"when_matched": "update", "insert": True}, {0: [2, 5]}, {0: [0, 9]}, {0: [7]}, [2, 4]),
+        ({"insert": True}, {}, {0: [0, 9]}, {0: [2, 5]}, [2, 4]),
+        ({"when_matched": "delete"}, {}, {0: [0, 2, 5, 9]}, {}, []),
+        ({"when_matched": "delete", "insert": True}, {}, {0: [0, 2, 5, 9]}, {0: [2, 5]}, [2, 4]),
+        ({"delete_by_source": True}, {}, {0: [0, 9]}, {}, []),
     ],
+    ids=str,
 )
-def test_every_row(given: dict[str, Any], matches: Any, updated: Any, deleted: Any, found: Any, inserted: Any) -> None:
-    actions = decide_merge(planned(**given), matches, 6, np.zeros(0, np.int64))
-    assert {id: pairs.offsets.tolist() for id, pairs in actions.updated.items()} == updated
-    assert {id: offsets.tolist() for id, offsets in actions.deleted.items()} == deleted
-    assert {id: offsets.tolist() for id, offsets in actions.found.items()} == found
+def test_every_row(
+    snapshot: Snapshot,
+    given: dict[str, Any],
+    updated: dict[int, list[int]],
+    deleted: dict[int, list[int]],
+    found: dict[int, list[int]],
+    inserted: list[int],
+) -> None:
+    plan = plan_merge(snapshot, Clauses(**given), "k", SCHEMA, 0)
+    actions = decide_merge(plan, MATCHES, SOURCE_ROWS, np.array([5]))
+    assert {id: each.offsets.tolist() for id, each in actions.updated.items()} == updated
+    assert {id: list(each) for id, each in actions.deleted.items()} == deleted
+    assert {id: list(each) for id, each in actions.found.items()} == found
     assert actions.inserted.tolist() == inserted
     assert actions.num_updated_rows == sum(map(len, updated.values()))
     assert actions.num_deleted_rows == sum(map(len, deleted.values()))
     assert actions.num_inserted_rows == len(inserted)
     assert actions.touched == sorted({*updated, *deleted})
-    assert [choice.fragment_id for choice in actions.decision.choices] == sorted(updated)
+    assert [choice.fragment_id for choice in actions.decision.choices] == list(updated)
 
 
-def test_dropped_source_rows_are_not_inserted() -> None:
-    actions = decide_merge(planned(), FOUND, 6, np.array([2, 5]))
-    assert actions.inserted.tolist() == [3]
+def test_nobody_asked_for_rows_without_a_source_row(snapshot: Snapshot) -> None:
+    plan = plan_merge(snapshot, Clauses(when_matched="delete"), "k", SCHEMA, 0)
+    matches = {1: FragmentMatches(fragment_id=1, pairs=pairs((4, 0)))}
+    assert decide_merge(plan, matches, 1, np.array([], np.int64)).deleted == {1: RowSet.of([4])}
 
 
-@pytest.mark.parametrize(
-    ("given", "modes"),
-    [
-        ({"source": columns("id", "x")}, [REWRITE_ROWS, REWRITE_COLUMNS]),
-        ({"source": columns("id", "x"), "write_mode": REWRITE_ROWS}, [REWRITE_ROWS, REWRITE_ROWS]),
-        ({"source": columns("id", "x"), "write_mode": REWRITE_COLUMNS}, [REWRITE_COLUMNS, REWRITE_COLUMNS]),
-        ({"source": columns("id")}, [REWRITE_ROWS, REWRITE_ROWS]),  # no column changes: there is none to write
-    ],
-)
-def test_rows_or_columns_for_each_fragment(given: dict[str, Any], modes: list[str]) -> None:
-    matches = {0: _matches(0, {3: 0}), 4: _matches(4, {row: row + 1 for row in range(50)})}
-    decision = decide_merge(planned(**given), matches, 60, np.zeros(0, np.int64)).decision
-    assert [choice.mode for choice in decision.choices] == modes
-
-
-def test_a_match_may_be_an_error() -> None:
-    source = keep(pa.schema({"id": pa.int64()}), [pa.record_batch({"id": range(10, 16)})])
-    plan = planned(upsert=False, when_matched="fail", insert=True, source=columns("id", "x", "s"))
-    check_no_match(plan, {0: _matches(0, {})}, source)
-    check_no_match(planned(), FOUND, source)
-    with pytest.raises(InvalidMerge, match="found matching row with key values: id = 11"):
-        check_no_match(plan, FOUND, source)
+@pytest.mark.parametrize(("columns", "mode"), [(["k", "x"], "rewrite_columns"), (["k"], "rewrite_rows")])
+def test_without_a_column_that_changes_rows_move(snapshot: Snapshot, columns: list[str], mode: str) -> None:
+    incoming = pa.schema([SCHEMA.field(name) for name in columns])
+    plan = plan_merge(snapshot, Clauses(when_matched="update"), "k", incoming, 0)
+    many = {0: FragmentMatches(fragment_id=0, pairs=pairs(*((n, n) for n in range(9))))}
+    (choice,) = decide_merge(plan, many, 9, np.array([], np.int64)).decision.choices
+    assert (choice.mode, choice.matched_rows) == (mode, 9)

@@ -1,4 +1,4 @@
-"""What the clauses and schemas of a merge decide, before a row is read."""
+"""A merge as it is planned: which columns change, what is read, what it prints."""
 
 from __future__ import annotations
 
@@ -6,78 +6,85 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.operations.merge_insert.plans import TABLE, columns, planned
-from tests.unit.operations.tables import COLUMNS
 
-from tablewright.errors import InvalidRequest, SchemaMismatch, UnsupportedFeature
-from tablewright.operations.merge_insert.clauses import InvalidMerge
+import tablewright as tw
+from tablewright.operations.merge_insert.clauses import Clauses, InvalidMerge
+from tablewright.operations.merge_insert.plan import MergePlan, plan_merge
+from tablewright.snapshot.snapshot import open_snapshot
+from tablewright.storage import open_store
+from tablewright.world import World
 
-DELETES = {"upsert": False, "when_matched": "delete"}
+SCHEMA = pa.schema({"k": pa.int64(), "x": pa.int32(), "st": pa.struct({"a": pa.int8(), "b": pa.string()})})
+K, X, ST, A, B = range(5)
+
+
+@pytest.fixture(scope="module")
+def uri() -> str:
+    tw.write_dataset(SCHEMA.empty_table(), "memory://merge-plan")
+    tw.dataset("memory://merge-plan").insert({"k": [1], "x": [2], "st": [{"a": 3, "b": "c"}]})
+    return "memory://merge-plan"
+
+
+def planned(uri: str, *columns: str, on: Any = "k", **clauses: Any) -> MergePlan:
+    incoming = pa.schema([SCHEMA.field(name) for name in columns or SCHEMA.names])
+    return plan_merge(open_snapshot(World(open_store(uri))), Clauses(**clauses), on, incoming, 0)
 
 
 @pytest.mark.parametrize(
-    ("given", "first", "rest", "changed", "reads"),
+    ("columns", "clauses", "changed", "ids"),
     [
-        ({}, ("id",), (), ("x", "s"), {0}),
-        ({"on": ["id", "s"]}, ("id", "s"), (), ("x",), {0, 2}),
-        ({"source": columns("x", "id")}, ("id",), (), ("x",), {0}),
-        ({"source": columns("id"), "upsert": False, "insert": True}, ("id",), (), (), {0}),
-        ({"condition": "source.x > target.x"}, ("id",), ("x",), ("x", "s"), {0, 1}),
-        ({"condition": "source.x > 3"}, ("id",), (), ("x", "s"), {0}),
-        ({"condition": "target._rowid > 3"}, ("id",), ("_rowid",), ("x", "s"), {0}),
-        ({"condition": "target._rowoffset > 3"}, ("id",), ("_rowoffset",), ("x", "s"), None),
-        ({"delete_by_source": True}, ("id",), (), ("x", "s"), None),
-        ({"delete_by_source": True, "by_source_condition": "s = 'a'"}, ("id", "s"), (), ("x", "s"), None),
-        ({**DELETES, "source": columns("id")}, ("id",), (), (), {0}),
+        ((), {"when_matched": "update"}, ("x", "st"), (X, ST, A, B)),
+        (("k", "st"), {"when_matched": "update"}, ("st",), (ST, A, B)),
+        (("k",), {"when_matched": "update"}, (), ()),
+        ((), {"insert": True}, (), ()),
+        ((), {"when_matched": "delete"}, (), ()),
     ],
+    ids=str,
 )
-def test_what_is_read_and_what_changes(
-    given: dict[str, Any], first: tuple[str, ...], rest: tuple[str, ...], changed: tuple[str, ...], reads: Any
+def test_columns_that_change(
+    uri: str, columns: tuple[str, ...], clauses: dict[str, Any], changed: tuple[str, ...], ids: tuple[int, ...]
 ) -> None:
-    plan = planned(**given)
-    assert plan.scan.reads.first.names == first and plan.scan.reads.rest.names == rest
-    assert plan.changed_columns == changed
-    assert plan.reads == reads
-    assert plan.scan.fragments is TABLE.fragments and plan.scan.first_rows == (0, 100, 200)
-    assert (plan.version, plan.file_version) == (5, "2.2")
-
-
-def test_ids_of_what_changes_include_all_below() -> None:
-    assert planned().changed_ids == (1, 2)
-    assert planned(source=columns("id", "s")).changed_ids == (2,)
-
-
-@pytest.mark.parametrize(("condition", "looks"), [("target._rowoffset > 3", True), ("target.x > 3", False)])
-def test_whether_it_looks_at_places(condition: str, looks: bool) -> None:
-    assert planned(condition=condition).looks_at_place == looks
+    plan = planned(uri, *columns, **clauses)
+    assert (plan.changed_columns, plan.changed_ids) == (changed, ids)
+    assert plan.version == 2
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "message"),
+    ("clauses", "first", "rest", "reads"),
     [
-        ({"on": "no"}, InvalidRequest, "'no' does not exist"),
-        ({"on": []}, InvalidRequest, "requires join keys"),
-        ({"source": columns("x")}, InvalidMerge, "No field named id"),
-        ({"source": COLUMNS.append(pa.field("y", pa.int8()))}, SchemaMismatch, r"unexpected=\[y\]"),
-        ({"source": pa.schema({"id": pa.int64(), "x": pa.int64()})}, SchemaMismatch, "`x` should have type int32"),
-        ({"condition": "source.y > 1"}, InvalidRequest, "y"),
-        ({"delete_by_source": True, "by_source_condition": "y > 1"}, InvalidRequest, "y"),
-        ({"source": columns("id"), "write_mode": "rewrite_columns"}, InvalidMerge, "no column besides the join key"),
-        ({"data_storage_version": "2.1"}, UnsupportedFeature, "does not begin to mix versions"),
-        ({"upsert": False}, InvalidRequest, "not configured to change the data"),
+        ({"insert": True}, ["k"], [], {K}),
+        ({"when_matched": "update", "condition": "source.x > target.x"}, ["k"], ["x"], {K, X}),
+        ({"when_matched": "update", "condition": "target.st.a > 1"}, ["k"], ["st"], {K, ST, A, B}),
+        ({"delete_by_source": True}, ["k"], [], None),
+        ({"delete_by_source": True, "by_source_condition": "x > 1"}, ["k", "x"], [], None),
     ],
+    ids=str,
 )
-def test_what_can_not_work_fails_here(given: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        planned(**given)
+def test_keys_are_read_first(
+    uri: str, clauses: dict[str, Any], first: list[str], rest: list[str], reads: set[int] | None
+) -> None:
+    plan = planned(uri, **clauses)
+    assert [list(layout.names) for layout in (plan.scan.reads.first, plan.scan.reads.rest)] == [first, rest]
+    assert plan.reads == reads
+    assert not plan.looks_at_place
 
 
-def test_it_explains_itself() -> None:
-    lines = str(planned(source=columns("id", "x"), condition="source.x > target.x", dedupe="last")).splitlines()
-    assert lines == [
-        "MergeInsert: on=[id], when_matched=UpdateIf(source.x > target.x), when_not_matched=InsertAll, "
+def test_a_condition_on_the_place(uri: str) -> None:
+    assert planned(uri, when_matched="update", condition="target._rowoffset > 1").looks_at_place
+    assert planned(uri, delete_by_source=True, by_source_condition="_rowoffset > 1").looks_at_place
+
+
+def test_it_prints(uri: str) -> None:
+    text = str(planned(uri, "k", "x", when_matched="update", condition="source.x > target.x", dedupe="last"))
+    assert text.splitlines() == [
+        "MergeInsert: on=[k], when_matched=UpdateIf(source.x > target.x), when_not_matched=DoNothing, "
         "when_not_matched_by_source=Keep, write_mode=auto",
-        "  source: partial, columns=[id, x], dedupe=last",
+        "  source: partial, columns=[k, x], dedupe=last",
         "  condition: source.x > target.x; reads target [x] of matched rows only",
-        f"  LanceRead: uri={TABLE.location.uri}, version=5, projection=[id], num_fragments=3, rows=250",
+        "  LanceRead: uri=memory://merge-plan, version=2, projection=[k], num_fragments=1, rows=1",
     ]
+
+
+def test_columns_in_place_need_a_column(uri: str) -> None:
+    with pytest.raises(InvalidMerge, match="no column besides the join key"):
+        planned(uri, "k", when_matched="update", write_mode="rewrite_columns")

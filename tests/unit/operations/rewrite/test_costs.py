@@ -1,94 +1,123 @@
-"""Rows or columns: what either way would write of a fragment, and which one is chosen."""
+"""Rows or columns: what either way writes of a fragment, and which one is chosen."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
-from tests.unit.operations.tables import COLUMNS, data_file, fragment
 
 from tablewright.errors import InvalidRequest
-from tablewright.format.fragment import Fragment
+from tablewright.format.fragment import TOMBSTONE, DataFile, Fragment
 from tablewright.format.schema import Schema
-from tablewright.operations.rewrite.costs import REWRITE_COLUMNS, REWRITE_ROWS, check_write_mode, decide
+from tablewright.operations.rewrite.costs import (
+    REWRITE_COLUMNS,
+    REWRITE_ROWS,
+    Decision,
+    FragmentChoice,
+    StoredWidths,
+    check_write_mode,
+    decide,
+)
 
-TABLE = Schema.from_arrow(COLUMNS)
-FILE_BYTES = 256 + 3 * 128
-"""What a file of three columns is thought to take beside its rows."""
+ID, X, VECTOR, TEXT, NOTE = range(5)
+TABLE = Schema.from_arrow(
+    pa.schema(
+        {
+            "id": pa.int64(),
+            "x": pa.int32(),
+            "v": pa.list_(pa.float32(), 22),
+            "text": pa.string(),
+            "note": pa.string(),
+        }
+    )
+)
+FILE = DataFile(
+    path="f.lance",
+    fields=(ID, X, VECTOR, TEXT, NOTE),
+    column_indices=(0, 1, 2, 3, 4),
+    file_major_version=2,
+    file_minor_version=2,
+)
+ROWS = 1000
+OVERHEAD = 256 + 5 * 128
 
-WIDE = fragment(0, 100, nbytes=FILE_BYTES + 100 * (8 + 4 + 88))
-"""100 rows of 100 bytes each: id has 8, x has 4, s has what is left."""
+
+def fragment(id: int = 0, *, text_bytes: int = 50) -> Fragment:
+    """A thousand rows of 8 + 4 + 88 bytes, and of twice as many bytes of text and note."""
+    size = ROWS * (100 + 2 * text_bytes) + OVERHEAD
+    return Fragment(id=id, files=(replace(FILE, file_size_bytes=size),), physical_rows=ROWS)
+
+
+def choice(matched: int, *columns: str, mode: str = "auto", table: Schema = TABLE) -> FragmentChoice:
+    (found,) = decide(table, [fragment()], {0: matched}, columns, mode).choices
+    return found
 
 
 @pytest.mark.parametrize(
-    ("columns", "matched", "bytes_rows", "bytes_columns", "mode"),
+    ("matched", "columns", "mode"),
     [
-        (["x"], 1, 100, 400, REWRITE_ROWS),
-        (["x"], 3, 300, 400, REWRITE_ROWS),
-        (["x"], 4, 400, 400, REWRITE_COLUMNS),  # where both cost the same, the rows stay where they are
-        (["x"], 100, 10_000, 400, REWRITE_COLUMNS),
-        (["s"], 87, 8_700, 8_800, REWRITE_ROWS),
-        (["s"], 88, 8_800, 8_800, REWRITE_COLUMNS),
-        (["id", "x", "s"], 99, 9_900, 10_000, REWRITE_ROWS),
-        (["id", "x", "s"], 100, 10_000, 10_000, REWRITE_COLUMNS),
+        (19, ("x",), REWRITE_ROWS),  # 19 rows of 200 bytes, or 1000 values of 4
+        (20, ("x",), REWRITE_COLUMNS),  # as much either way: the rows stay where they are
+        (21, ("x",), REWRITE_COLUMNS),
+        (439, ("v",), REWRITE_ROWS),
+        (440, ("v",), REWRITE_COLUMNS),
+        (249, ("text",), REWRITE_ROWS),
+        (250, ("text",), REWRITE_COLUMNS),
+        (999, ("id", "x", "v", "text", "note"), REWRITE_ROWS),
+        (1000, ("id", "x", "v", "text", "note"), REWRITE_COLUMNS),
+        (1, (), REWRITE_COLUMNS),
     ],
 )
-def test_the_way_that_writes_less(
-    columns: list[str], matched: int, bytes_rows: int, bytes_columns: int, mode: str
-) -> None:
-    (choice,) = decide(TABLE, [WIDE], {0: matched}, columns, "auto").choices
-    assert (choice.bytes_rows, choice.bytes_columns, choice.mode) == (bytes_rows, bytes_columns, mode)
-    assert choice.bytes_written == min(bytes_rows, bytes_columns)
+def test_the_way_that_writes_less(matched: int, columns: tuple[str, ...], mode: str) -> None:
+    found = choice(matched, *columns)
+    assert found.bytes_rows == matched * 200
+    assert found.mode == mode
+    assert found.bytes_written == (found.bytes_rows if mode == REWRITE_ROWS else found.bytes_columns)
 
 
 @pytest.mark.parametrize("mode", [REWRITE_ROWS, REWRITE_COLUMNS])
-def test_a_mode_that_was_asked_for_is_kept(mode: str) -> None:
-    decision = decide(TABLE, [WIDE], {0: 50}, ["x"], mode)
-    assert [choice.mode for choice in decision.choices] == [mode]
-    assert decision.bytes_written == (5_000 if mode == REWRITE_ROWS else 400)
+def test_the_caller_may_insist(mode: str) -> None:
+    assert {choice(matched, "x", mode=mode).mode for matched in (1, 999)} == {mode}
 
 
-def test_each_fragment_is_decided_alone() -> None:
-    fragments = [fragment(2, 100), fragment(0, 100), fragment(1, 100)]
-    decision = decide(TABLE, fragments, {2: 100, 0: 1, 7: 5}, ["x"], "auto")
-    assert [(choice.fragment_id, choice.mode) for choice in decision.choices] == [
-        (0, REWRITE_ROWS),
-        (2, REWRITE_COLUMNS),
-    ]
-    assert [choice.fragment_id for choice in decision.of_mode(REWRITE_COLUMNS)] == [2]
+def test_structs_without_members_move() -> None:
+    table = Schema.from_arrow(pa.schema({"id": pa.int64(), "x": pa.int32(), "v": pa.struct([])}))
+    assert choice(999, "v", table=table).mode == REWRITE_ROWS
+    assert choice(999, "x", table=table).mode == REWRITE_COLUMNS
 
 
-def test_what_is_not_known_is_guessed() -> None:
-    """Of a file without a size: 64 bytes for a value whose width varies."""
-    (choice,) = decide(TABLE, [fragment(0, 10)], {0: 1}, ["s"], "auto").choices
-    assert (choice.bytes_rows, choice.bytes_columns) == (8 + 4 + 64, 640)
+def test_fragments_are_decided_alone_and_in_order() -> None:
+    narrow, wide = fragment(7, text_bytes=1), fragment(3, text_bytes=5000)
+    found = decide(TABLE, [narrow, fragment(5), wide], {7: 20, 3: 20, 9: 1}, ["x"], "auto")
+    assert [(each.fragment_id, each.mode) for each in found.choices] == [(3, REWRITE_COLUMNS), (7, REWRITE_ROWS)]
+    assert found.bytes_written == 4000 + 20 * 102
+    assert [each.fragment_id for each in found.of_mode(REWRITE_ROWS)] == [7]
 
 
-def test_a_superseded_column_takes_its_share_of_the_file() -> None:
-    old = data_file("old", (0, 1, -2, 2), nbytes=256 + 4 * 128 + 100 * (8 + 4 + 2 * 30))
-    (choice,) = decide(TABLE, [Fragment(id=0, files=(old,), physical_rows=100)], {0: 1}, ["s"], "auto").choices
-    assert (choice.bytes_rows, choice.bytes_columns) == (8 + 4 + 30, 3_000)
+def test_widths() -> None:
+    widths = StoredWidths(TABLE)
+    assert widths.of(fragment()) == {ID: 8, X: 4, VECTOR: 88, TEXT: 50, NOTE: 50}
+    unknown = Fragment(id=0, files=(FILE,), physical_rows=ROWS)
+    assert widths.of(unknown) == {ID: 8, X: 4, VECTOR: 88, TEXT: 64, NOTE: 64}
+    superseded = replace(fragment().files[0], fields=(ID, X, VECTOR, TEXT, TOMBSTONE))
+    assert widths.of(Fragment(id=0, files=(superseded,), physical_rows=ROWS))[TEXT] == 50
+    assert widths.of(Fragment(id=0, files=(), physical_rows=ROWS))[NOTE] == 1
 
 
-def test_a_struct_without_members_moves_its_rows() -> None:
-    """A file of such columns alone could not hold their nulls."""
-    table = Schema.from_arrow(pa.schema({"id": pa.int64(), "e": pa.struct([])}))
-    held = fragment(0, 100, fields=[node.id for node in table.fields])
-    (choice,) = decide(table, [held], {0: 100}, ["e"], "auto").choices
-    assert choice.mode == REWRITE_ROWS
+def test_it_prints_some_fragments_and_totals() -> None:
+    fragments = [fragment(id) for id in range(25)]
+    lines = str(decide(TABLE, fragments, dict.fromkeys(range(25), 1), ["x"], "auto")).splitlines()
+    assert lines[0] == (
+        "Decision: matched_rows=25 in 25 fragments, bytes_rows=5000, bytes_columns=100000: 25 fragments rewrite_rows, "
+        "0 rewrite_columns, 5000 bytes in all"
+    )
+    assert lines[1] == "  fragment 0: matched_rows=1, bytes_rows=200, bytes_columns=4000 -> rewrite_rows"
+    assert (len(lines), lines[-1]) == (22, "  … and 5 more")
+    assert str(Decision()).startswith("Decision: matched_rows=0 in 0 fragments")
 
 
-def test_no_matches_need_no_choice() -> None:
-    decision = decide(TABLE, [WIDE], {}, ["x"], "auto")
-    assert decision.choices == () and decision.bytes_written == 0
-    assert str(decision).startswith("Decision: matched_rows=0 in 0 fragments")
-
-
-def test_a_long_decision_is_shown_in_part() -> None:
-    fragments = [fragment(id, 100) for id in range(23)]
-    lines = str(decide(TABLE, fragments, dict.fromkeys(range(23), 1), ["x"], "auto")).splitlines()
-    assert len(lines) == 22 and lines[-1] == "  … and 3 more"
-
-
-def test_an_unknown_mode_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="Unknown write_mode 'both'"):
-        check_write_mode("both")
+def test_modes() -> None:
+    assert check_write_mode("auto") == "auto"
+    with pytest.raises(InvalidRequest, match="Unknown write_mode 'rows': use one of 'auto', 'rewrite_rows'"):
+        check_write_mode("rows")

@@ -1,132 +1,90 @@
-"""What tasks wrote, as one Update transaction and the rows that it touches."""
+"""One Update transaction of all that tasks wrote."""
 
 from __future__ import annotations
 
-import uuid
-from typing import Any
+from dataclasses import replace
+from uuid import UUID
 
 import pytest
-from pyroaring import FrozenBitMap
-from tests.unit.operations.tables import DELETION, VERSION, data_file, fragment, hidden, rows
+from tests.unit.format.samples import DELETION, FILE, fragment
 
-from tablewright.format.fragment import FragmentList
+from tablewright.format.fragment import TOMBSTONE, DeletionFile, FragmentList
+from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import Update, UpdateMode
 from tablewright.operations.rewrite.finish import InsertedRows, Rewritten, finish_rewrite
-from tablewright.operations.rewrite.hide import HiddenRows
+from tablewright.operations.rewrite.hide import Hidden, HiddenRows
 from tablewright.operations.rewrite.move import MovedRows
 from tablewright.operations.rewrite.patch import PatchedColumns
 from tablewright.transaction.affected import AffectedRows
 
-FRAGMENTS = FragmentList.of([fragment(id, 10) for id in (0, 1, 2)])
-NEW = [fragment(0, 3), fragment(0, 4)]
-COLUMN = data_file("column", (1,))
-PATCHED_IDS, MOVED_IDS = (1,), (1, 2)
+FRAGMENTS = FragmentList.of([fragment(id) for id in range(4)])
+COLUMN = replace(FILE, path="new.lance", fields=(1,), column_indices=(0,))
 
 
-def _patched(id: int, *offsets: int, **changes: Any) -> PatchedColumns:
-    return PatchedColumns(fragment_id=id, file=COLUMN, offsets=rows(*offsets), rows_read=0, bytes_read=0, **changes)
+def hidden(id: int, *rows: int, deletion: DeletionFile | None = DELETION) -> Hidden:
+    return Hidden(fragment_id=id, rows=RowSet.of(rows), deletion=deletion)
 
 
-def _moved(*gone: Any, new: int = 0) -> MovedRows:
-    return MovedRows(hidden=gone, fragments=(NEW[new],), rows_read=0, bytes_read=0)
+def patched(id: int, *rows: int, gone: Hidden | None = None) -> PatchedColumns:
+    return PatchedColumns(fragment_id=id, file=COLUMN, rows=RowSet.of(rows), rows_read=0, bytes_read=0, hidden=gone)
 
 
-def _finished(*results: Rewritten) -> tuple[Update, AffectedRows]:
+def moved(*gone: Hidden) -> MovedRows:
+    new = (fragment(0, files=(replace(FILE, path="moved.lance"),)),)
+    return MovedRows(hidden=gone, fragments=new, rows_read=0, bytes_read=0)
+
+
+INSERTED = InsertedRows(fragments=(fragment(0, files=(replace(FILE, path="inserted.lance"),)),))
+
+
+def finished(*results: Rewritten) -> tuple[Update, AffectedRows]:
     transaction, affected = finish_rewrite(
         results,
         fragments=FRAGMENTS,
-        version=VERSION,
-        patched_ids=PATCHED_IDS,
-        moved_ids=MOVED_IDS,
+        version=7,
+        patched_ids=[1],
+        moved_ids=[1, 2],
         reads=frozenset({0}),
-        uuid=uuid.UUID(int=3),
+        uuid=UUID(int=5),
     )
-    assert (transaction.read_version, transaction.uuid) == (VERSION, str(uuid.UUID(int=3)))
-    assert affected.reads == {0}
+    assert (transaction.read_version, transaction.uuid) == (7, str(UUID(int=5)))
     assert isinstance(transaction.operation, Update)
     return transaction.operation, affected
 
 
-WITH_COLUMN = FRAGMENTS.by_id(1).with_column_file(COLUMN)
-WITH_DELETION = FRAGMENTS.by_id(0).with_deletion(DELETION)
+def test_columns_in_place() -> None:
+    update, affected = finished(patched(2, 1, 3), patched(0, 9, gone=hidden(0, 4)))
+    assert [each.id for each in update.updated_fragments] == [0, 2]
+    assert update.updated_fragments[1].files == (replace(FILE, fields=(0, TOMBSTONE)), COLUMN)
+    assert [each.deletion for each in update.updated_fragments] == [DELETION, None]
+    assert (update.update_mode, update.fields_modified) == (UpdateMode.REWRITE_COLUMNS, (1,))
+    assert update.fields_for_preserving_frag_bitmap == ()
+    assert update.updated_fragment_offsets == {2: RowSet.of([1, 3]), 0: RowSet.of([9])}
+    assert affected.offsets == {2: RowSet.of([1, 3]), 0: RowSet.of([4, 9])}
+    assert affected.reads == {0}
 
 
-@pytest.mark.parametrize(
-    ("results", "operation", "touched"),
-    [
-        ([], Update(fields_for_preserving_frag_bitmap=MOVED_IDS), {}),
-        (
-            [_moved(hidden(0, 1, 2))],
-            Update(
-                updated_fragments=(WITH_DELETION,),
-                new_fragments=(NEW[0],),
-                fields_for_preserving_frag_bitmap=MOVED_IDS,
-            ),
-            {0: {1, 2}},
-        ),
-        (
-            [_moved(hidden(2, *range(10), all_gone=True), hidden(0, 1))],
-            Update(
-                removed_fragment_ids=(2,),
-                updated_fragments=(WITH_DELETION,),
-                new_fragments=(NEW[0],),
-                fields_for_preserving_frag_bitmap=MOVED_IDS,
-            ),
-            {0: {1}, 2: set(range(10))},
-        ),
-        (
-            [_patched(1, 4, 5)],
-            Update(
-                updated_fragments=(WITH_COLUMN,),
-                fields_modified=PATCHED_IDS,
-                update_mode=UpdateMode.REWRITE_COLUMNS,
-                updated_fragment_offsets={1: rows(4, 5)},
-            ),
-            {1: {4, 5}},
-        ),
-        (
-            [_patched(1, 4, hidden=hidden(1, 7, 8))],
-            Update(
-                updated_fragments=(WITH_COLUMN.with_deletion(DELETION),),
-                fields_modified=PATCHED_IDS,
-                update_mode=UpdateMode.REWRITE_COLUMNS,
-                updated_fragment_offsets={1: rows(4)},
-            ),
-            {1: {4, 7, 8}},
-        ),
-        (
-            [_patched(1, 4), _moved(hidden(0, 1))],
-            Update(
-                updated_fragments=(WITH_DELETION, WITH_COLUMN),
-                new_fragments=(NEW[0],),
-                fields_modified=PATCHED_IDS,
-                fields_for_preserving_frag_bitmap=MOVED_IDS,
-                update_mode=UpdateMode.REWRITE_COLUMNS,
-                updated_fragment_offsets={1: rows(4)},
-            ),
-            {0: {1}, 1: {4}},
-        ),
-        (
-            [InsertedRows(fragments=(NEW[1],)), _moved(hidden(0, 1)), HiddenRows(hidden=(hidden(2, 3),))],
-            Update(
-                updated_fragments=(WITH_DELETION, FRAGMENTS.by_id(2).with_deletion(DELETION)),
-                new_fragments=(NEW[0], NEW[1]),  # moved rows first, whatever the order of the tasks was
-                fields_for_preserving_frag_bitmap=MOVED_IDS,
-            ),
-            {0: {1}, 2: {3}},
-        ),
-    ],
-    ids=["nothing", "rows", "a fragment is emptied", "columns", "columns and rows that go", "both ways", "merge"],
-)
-def test_one_update(results: list[Rewritten], operation: Update, touched: dict[int, set[int]]) -> None:
-    made, affected = _finished(*results)
-    assert made == operation
-    assert affected.offsets == {id: FrozenBitMap(offsets) for id, offsets in touched.items()}
+def test_rows_that_move_come_before_those_that_are_new() -> None:
+    update, affected = finished(INSERTED, moved(hidden(3, 0), hidden(1, *range(10), deletion=None)))
+    assert [each.files[0].path for each in update.new_fragments] == ["moved.lance", "inserted.lance"]
+    assert [(each.id, each.deletion) for each in update.updated_fragments] == [(3, DELETION)]
+    assert update.removed_fragment_ids == (1,)
+    assert (update.update_mode, update.fields_modified) == (UpdateMode.REWRITE_ROWS, ())
+    assert update.fields_for_preserving_frag_bitmap == (1, 2)
+    assert affected.offsets == {3: RowSet.of([0]), 1: RowSet.full(10)}
 
 
-def test_files_and_bytes_of_results() -> None:
-    moved = _moved(hidden(0, 1))
-    assert moved.paths == ("data/f0.lance", "_deletions/0-5-1.bin")
-    assert _patched(1, 4, hidden=hidden(1, 7)).paths == ("data/column.lance", "_deletions/1-5-1.bin")
-    assert InsertedRows(fragments=tuple(NEW)).paths == ("data/f0.lance", "data/f0.lance")
-    assert HiddenRows(hidden=(hidden(2, 0, all_gone=True),)).paths == ()
+def test_both_ways_and_rows_that_only_go() -> None:
+    update, affected = finished(patched(0, 1), moved(hidden(1, 2)), HiddenRows(hidden=(hidden(2, 3),)))
+    assert [each.id for each in update.updated_fragments] == [0, 1, 2]
+    assert update.update_mode == UpdateMode.REWRITE_COLUMNS
+    assert (update.fields_modified, update.fields_for_preserving_frag_bitmap) == ((1,), (1, 2))
+    assert set(affected.offsets) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("results", [(), (INSERTED,)])
+def test_nothing_that_was_there_is_touched(results: tuple[Rewritten, ...]) -> None:
+    update, affected = finished(*results)
+    assert update.updated_fragments == () and update.removed_fragment_ids == ()
+    assert affected.offsets == {}
+    assert update.fields_for_preserving_frag_bitmap == (1, 2)

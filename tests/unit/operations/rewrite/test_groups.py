@@ -1,4 +1,4 @@
-"""Which fragments' rows move together."""
+"""Fragments whose rows move together."""
 
 from __future__ import annotations
 
@@ -6,27 +6,31 @@ import pytest
 
 from tablewright.operations.rewrite.costs import REWRITE_ROWS, FragmentChoice
 from tablewright.operations.rewrite.groups import row_groups
-from tablewright.operations.rewrite.limits import RewriteLimits
+
+MIB = 1024 * 1024
 
 
-def _choice(id: int, nbytes: int, rows: int) -> FragmentChoice:
-    return FragmentChoice(fragment_id=id, matched_rows=rows, bytes_rows=nbytes, bytes_columns=0, mode=REWRITE_ROWS)
+def sizes(*given: tuple[int, int]) -> list[int]:
+    """How many fragments of these rows and bytes go together, group by group."""
+    choices = [
+        FragmentChoice(fragment_id=id, matched_rows=rows, bytes_rows=size, bytes_columns=0, mode=REWRITE_ROWS)
+        for id, (rows, size) in enumerate(given)
+    ]
+    groups = list(row_groups(choices))
+    assert [choice for group in groups for choice in group] == choices
+    return [len(group) for group in groups]
 
 
 @pytest.mark.parametrize(
-    ("sizes", "limits", "groups"),
+    ("given", "expected"),
     [
-        ([], RewriteLimits(), []),
-        ([(1, 1)] * 4, RewriteLimits(), [[0, 1, 2, 3]]),
-        ([(40, 1)] * 4, RewriteLimits(bytes_per_group=80), [[0, 1], [2, 3]]),
-        ([(40, 1), (41, 1), (1, 1)], RewriteLimits(bytes_per_group=80), [[0], [1, 2]]),
-        ([(900, 1), (900, 1)], RewriteLimits(bytes_per_group=80), [[0], [1]]),
-        ([(1, 6), (1, 4), (1, 1)], RewriteLimits(rows_per_group=10), [[0, 1], [2]]),
-        ([(1, 99)] * 2, RewriteLimits(rows_per_group=10), [[0], [1]]),
+        ([], []),
+        ([(1, 10)] * 1000, [1000]),
+        ([(1, 32 * MIB)] * 5, [2, 2, 1]),
+        ([(1, 100 * MIB), (1, 1), (1, 100 * MIB)], [1, 1, 1]),
+        ([(1 << 19, 1)] * 5, [2, 2, 1]),
+        ([(1 << 25, 1)], [1]),
     ],
 )
-def test_as_many_as_the_limits_allow(
-    sizes: list[tuple[int, int]], limits: RewriteLimits, groups: list[list[int]]
-) -> None:
-    choices = [_choice(id, nbytes, rows) for id, (nbytes, rows) in enumerate(sizes)]
-    assert [[choice.fragment_id for choice in group] for group in row_groups(choices, limits)] == groups
+def test_some_bytes_and_one_file_of_rows(given: list[tuple[int, int]], expected: list[int]) -> None:
+    assert sizes(*given) == expected

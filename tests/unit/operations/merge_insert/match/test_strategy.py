@@ -1,100 +1,128 @@
-"""How rows find their keys: the cheapest way that serves, and the reason."""
+"""How keys are matched, and why."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
+import pyarrow as pa
 import pytest
-from tests.unit.operations.merge_insert.plans import planned
-from tests.unit.operations.tables import btree, fragment, snapshot
 
-from tablewright.operations.merge_insert.limits import MatchLimits, MergeLimits
+import tablewright as tw
+from tablewright.format.index import IndexMetadata
+from tablewright.operations.merge_insert.clauses import Clauses
 from tablewright.operations.merge_insert.match.strategy import (
+    Strategy,
     choose_strategy,
     key_ranges,
-    scan_bytes,
     too_many_for_a_worker,
 )
+from tablewright.operations.merge_insert.plan import plan_merge
+from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.storage import open_store
+from tablewright.world import World
 
-ROWS = 1_000_000
-FRAGMENTS = [fragment(0, ROWS), fragment(1, ROWS), fragment(4, ROWS)]
-PLAIN = snapshot(*FRAGMENTS)
-INDEXED = snapshot(*FRAGMENTS, indices=[btree(0, [0, 1])])
-LIMIT = int((2 * ROWS * (10 + 1.5 * 8) - 6_000_000) / 5_000)
-"""So many keys cost as much in the index as two fragments' keys of 8 bytes do in a scan."""
+SCHEMA = pa.schema({"k": pa.int64(), "x": pa.int64()})
+ROWS_PER_FRAGMENT, FRAGMENTS = 1_000_000, 4
+
+
+@pytest.fixture(scope="module")
+def snapshot() -> Snapshot:
+    """Four fragments of a million rows each, as the manifest says."""
+    uri = "memory://strategy"
+    tw.write_dataset({"k": range(FRAGMENTS), "x": range(FRAGMENTS)}, uri, max_rows_per_file=1)
+    small = open_snapshot(World(open_store(uri)))
+    large = [replace(fragment, physical_rows=ROWS_PER_FRAGMENT) for fragment in small.fragments]
+    fragments = type(small.fragments).of(large)
+    return replace(small, file=replace(small.file, manifest=replace(small.manifest, fragments=fragments)))
+
+
+def indexed(snapshot: Snapshot, *covered: int) -> Snapshot:
+    index = IndexMetadata(
+        uuid=UUID(int=1),
+        fields=(0,),
+        name="k_idx",
+        dataset_version=1,
+        details_type_url="/lance.table.BTreeIndexDetails",
+    )
+    indices = (index.with_coverage(covered),)
+    return replace(snapshot, file=replace(snapshot.file, manifest=replace(snapshot.manifest, indices=indices)))
+
+
+def chosen(snapshot: Snapshot, rows: int | None, on: Any = "k", *, known: Any = (), **given: Any) -> Strategy:
+    options = {name: given.pop(name) for name in ("ranges", "shuffles") if name in given}
+    clauses = Clauses(**{"when_matched": "update", "insert": True, **given})
+    if on == ["k", "x"]:
+        clauses = Clauses(insert=True)
+    return choose_strategy(snapshot, plan_merge(snapshot, clauses, on, SCHEMA, 0), rows, known=known, **options)
 
 
 @pytest.mark.parametrize(
-    ("table", "given", "source_rows", "options", "name", "why", "scanned"),
+    ("given", "name", "words"),
     [
-        (PLAIN, {}, 10, {}, "broadcast", "there is no BTREE index on the key; 10 keys go to every task", (0, 1, 4)),
-        (PLAIN, {}, None, {}, "broadcast", "more than 1048576 would be shuffled by Spark", (0, 1, 4)),
-        (PLAIN, {}, 10, {"known": {1}}, "broadcast", "no BTREE", (0, 4)),
-        (PLAIN, {}, 10, {"ranges": ((0, 5), (5, 10))}, "passes", "go through the table in 2 turns", (0, 1, 4)),
-        (PLAIN, {}, 10, {"shuffles": True}, "shuffle", "10 keys are too many for one worker", (0, 1, 4)),
-        (INDEXED, {}, LIMIT, {}, "index", "covers 2000000 rows in 2 of 3 fragments", (4,)),
-        (INDEXED, {}, LIMIT + 1, {}, "broadcast", "reading their keys costs less than looking up", (0, 1, 4)),
-        (INDEXED, {}, None, {}, "index", f"up to about {LIMIT} keys", (4,)),
-        (INDEXED, {}, 10, {"known": {0, 4}}, "index", "covers 1000000 rows in 1 of 1 fragments", ()),
-        (INDEXED, {}, 10, {"shuffles": True}, "shuffle", "so many keys are not looked up in an index", (0, 1, 4)),
-        (INDEXED, {"use_index": False}, 10, {}, "broadcast", "use_index=False was asked for", (0, 1, 4)),
-        (INDEXED, {"delete_by_source": True}, 10, {}, "broadcast", "which no index knows", (0, 1, 4)),
-        (INDEXED, {"on": ["id", "s"]}, 10, {}, "broadcast", "the key has 2 columns", (0, 1, 4)),
-        (INDEXED, {"on": "x"}, 10, {}, "broadcast", "there is no BTREE index on the key", (0, 1, 4)),
+        ({}, "broadcast", "no BTREE index on the key; 10 keys go to every task"),
+        ({"on": ["k", "x"]}, "broadcast", "the key has 2 columns"),
+        ({"ranges": ((0, 5), (5, 10))}, "passes", "go through the table in 2 turns"),
+        ({"shuffles": True}, "shuffle", "10 keys are too many for one worker"),
     ],
+    ids=str,
 )
-def test_the_way_and_the_reason(
-    table: Any, given: Any, source_rows: int | None, options: Any, name: str, why: str, scanned: Any
-) -> None:
-    strategy = choose_strategy(table, planned(table=table, **given), source_rows, **options)
-    assert strategy.name == name and why in strategy.why, strategy.why
-    assert strategy.scanned == scanned
-    assert (strategy.indexed != ()) == (strategy.segments != ()) == (name == "index")
-    assert strategy.ranges == options.get("ranges", ((0, source_rows or 0),))
+def test_without_an_index(snapshot: Snapshot, given: dict[str, Any], name: str, words: str) -> None:
+    found = chosen(snapshot, 10, **given)
+    assert found.name == name and words in found.why
+    assert found.scanned == (0, 1, 2, 3) and not found.indexed
+    assert found.ranges == given.get("ranges", ((0, 10),))
 
 
 @pytest.mark.parametrize(
-    ("limits", "name"),
+    ("given", "words"),
     [
-        (MatchLimits(lookup_ns=0, lookup_key_ns=0.001), "index"),
-        (MatchLimits(lookup_ns=10**12), "broadcast"),
-        (MatchLimits(lookup_key_ns=10**9), "broadcast"),
-        (MatchLimits(scan_row_ns=0, scan_byte_ns=0), "broadcast"),
-        (MatchLimits(scan_byte_ns=1000), "index"),
+        ({"use_index": False}, "use_index=False was asked for"),
+        ({"delete_by_source": True}, "which no index knows"),
+        ({"shuffles": True}, "so many keys are not looked up"),
+        ({"on": "x"}, "no BTREE index on the key"),
     ],
+    ids=str,
 )
-def test_costs_decide(limits: MatchLimits, name: str) -> None:
-    plan = planned(table=INDEXED, limits=MergeLimits(match=limits))
-    assert choose_strategy(INDEXED, plan, 2 * LIMIT if name == "index" else 10).name == name
+def test_where_an_index_does_not_serve(snapshot: Snapshot, given: dict[str, Any], words: str) -> None:
+    found = chosen(indexed(snapshot, 0, 1, 2, 3), 10, **given)
+    assert found.name != "index" and words in found.why
 
 
-def test_an_index_explains_itself() -> None:
-    text = str(choose_strategy(INDEXED, planned(table=INDEXED), 10))
-    assert "ScalarIndexQuery: index=[id_idx](BTree), covered_fragments=2, scanned_fragments=1" in text
+def test_an_index_serves_few_keys_in_many_rows(snapshot: Snapshot) -> None:
+    """Reading a key costs 22 ns, looking one up 5000, after 6 ms: of 2 million rows it pays off up to 7600 keys."""
+    both = indexed(snapshot, 0, 2)
+    found = chosen(both, 7600)
+    assert (found.name, found.indexed, found.scanned) == ("index", (0, 2), (1, 3))
+    assert "covers 2000000 rows in 2 of 4 fragments: asking it for 7600 keys" in found.why
+    assert str(found).endswith("ScalarIndexQuery: index=[k_idx](BTree), covered_fragments=2, scanned_fragments=2")
+    many = chosen(both, 7601)
+    assert many.name == "broadcast" and "costs less than looking up 7601" in many.why
+    assert "up to about 7600 keys" in chosen(both, None).why
+
+
+def test_fragments_in_which_nothing_is_to_be_found(snapshot: Snapshot) -> None:
+    found = chosen(indexed(snapshot, 0, 1, 2), 10, known={1, 3})
+    assert (found.name, found.indexed, found.scanned) == ("index", (0, 2), ())
 
 
 @pytest.mark.parametrize(
-    ("rows", "key_bytes", "ranges"),
+    ("rows", "key_bytes", "expected"),
     [
         (0, 0, ((0, 0),)),
-        (100, 1000, ((0, 100),)),
-        (101, 1000, ((0, 50), (50, 101))),
-        (100, 1001, ((0, 50), (50, 100))),
-        (250, 10, ((0, 83), (83, 166), (166, 250))),
+        (1 << 22, 1 << 25, ((0, 1 << 22),)),
+        ((1 << 22) + 1, 1 << 25, ((0, 2097152), (2097152, 4194305))),
+        (10, 1 << 28, ((0, 5), (5, 10))),
     ],
 )
-def test_ranges_of_keys(rows: int, key_bytes: int, ranges: Any) -> None:
-    assert key_ranges(rows, key_bytes, MatchLimits(keys_per_pass=100, key_bytes_per_pass=1000)) == ranges
+def test_turns(rows: int, key_bytes: int, expected: tuple[tuple[int, int], ...]) -> None:
+    assert key_ranges(rows, key_bytes) == expected
 
 
 @pytest.mark.parametrize(
-    ("rows", "key_bytes", "too_many"), [(100, 1000, False), (101, 1000, True), (100, 1001, True), (0, 0, False)]
+    ("rows", "key_bytes", "expected"),
+    [(1 << 20, 1 << 25, False), ((1 << 20) + 1, 0, True), (1, (1 << 25) + 1, True)],
 )
-def test_too_many_keys_for_a_worker(rows: int, key_bytes: int, too_many: bool) -> None:
-    limits = MatchLimits(keys_per_worker=100, key_bytes_per_worker=1000)
-    assert too_many_for_a_worker(rows, key_bytes, limits) == too_many
-
-
-def test_bytes_of_a_scan() -> None:
-    plan = planned(table=PLAIN)
-    assert scan_bytes(plan, [0, 4]) == 2 * ROWS * 8 and scan_bytes(plan, []) == 0
+def test_a_worker_holds_some_keys(rows: int, key_bytes: int, expected: bool) -> None:
+    assert too_many_for_a_worker(rows, key_bytes) is expected
