@@ -1,4 +1,7 @@
-"""Sizes by which a feed is cut. Its rows and their order do not depend on them."""
+"""Sizes by which a feed is cut. Its rows and their order do not depend on them.
+
+Tests: ``tests/unit/operations/change_feed/test_task.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Sizes and costs by which a merge decides how it works. What it does to the table does not depend on them."""
+"""Sizes and costs by which a merge decides how it works. What it does to the table does not depend on them.
+
+Tests: ``tests/unit/operations/merge_insert/match/test_strategy.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How much one task writes, and one file holds, when rows of existing fragments change."""
+"""How much one task writes, and one file holds, when rows of existing fragments change.
+
+Tests: ``tests/unit/operations/rewrite/test_groups.py``.
+"""
 
 from __future__ import annotations
 
