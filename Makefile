@@ -32,13 +32,14 @@ soak: $(STAMP) $(PYPAIMON_STAMP) ## all tests at the promised numbers of example
 quick: $(STAMP) ## unit and property tests: no JVM, no pylance as a referee, no slow ones; in two or three minutes
 	@TABLEWRIGHT_HYPOTHESIS=brief $(PYTEST) -m "not spark and not slow" tests/unit tests/property src
 
-check: $(STAMP) ## ruff, mypy --strict, imports between the layers, the one import of lance, rules of structure
+check: $(STAMP) ## ruff, mypy --strict, imports between the layers, the one import of lance, rules of structure, tests that are found
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-cache
 	@$(PYTHON) tools/lance_imports.py
 	@$(PYTHON) tools/structure.py
+	@$(PYTHON) tools/found_tests.py
 
 fix: $(STAMP) ## let ruff mend and format what it can
 	@$(VENV)/bin/ruff check --fix .

@@ -30,7 +30,7 @@ _LINE = re.compile(r"^Tests: (.+(?:,\n.+)*)$", re.MULTILINE)
 def mirrored(module: Path) -> list[Path]:
     """Where the test of a module below ``src/tablewright`` is looked for."""
     inside = module.relative_to(PACKAGE)
-    name = f"test_{inside.stem.lstrip('_')}.py"
+    name = f"test_{inside.stem.strip('_')}.py"
     with_jvm = [Path("tests/spark") / name] if "spark" in inside.parts[:-1] else []
     return [Path("tests/unit") / inside.parent / name, *with_jvm]
 

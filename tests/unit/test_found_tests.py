@@ -15,6 +15,10 @@ def put(root: Path, path: str, text: str) -> None:
     (root / path).write_text(text)
 
 
+def test_the_tests_of_every_module_here_are_found() -> None:
+    assert list(found_tests.unproven(found_tests.ROOT)) == []
+
+
 def test_unit_and_property_tests_here_ask_no_referee() -> None:
     assert list(found_tests.refereed(found_tests.ROOT)) == []
 
