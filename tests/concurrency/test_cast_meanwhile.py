@@ -238,3 +238,16 @@ def _latest_is_a_merge() -> bool:
     made = dataset.read_transaction(dataset.version)
     assert made is not None
     return isinstance(made.operation, tw.LanceOperation.Merge)
+
+
+@pytest.mark.parametrize("name", [None, "y"])
+def test_a_stale_cast_does_not_remove_an_index_that_was_built_meanwhile(tmp_path: Path, name: str | None) -> None:
+    """On the newest version the cast is refused, so it may not pass the index from an older one either."""
+    ds = tw.write_dataset({"id": [1, 2], "x": [1, 2]}, tmp_path / "t")
+    lance.dataset(ds.uri).create_scalar_index("x", "BTREE")
+    with pytest.raises(CommitConflict, match="x_idx"):
+        ds.alter_columns({"path": "x", "data_type": pa.int32()} | ({"name": name} if name else {}))
+    assert [index["name"] for index in tw.dataset(ds.uri).list_indices()] == ["x_idx"]
+    ds = tw.dataset(ds.uri, version=1)
+    ds.alter_columns({"path": "id", "data_type": pa.int32()})
+    assert [index["name"] for index in tw.dataset(ds.uri).list_indices()] == ["x_idx"]

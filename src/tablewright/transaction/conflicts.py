@@ -7,7 +7,7 @@ what the tests walk cell by cell, and what the docs print (:func:`as_markdown`).
 ``.``  fine: nothing to do
 ``R``  retryable: run the whole operation again on the latest version
 ``I``  incompatible: give up
-a…y    a named rule of :data:`RULES`, a pure function of the two operations
+a…z    a named rule of :data:`RULES`, a pure function of the two operations
 ====  =============================================================================
 
 A rule may answer *rebase*: then :mod:`tablewright.transaction.rebase` moves our transaction past theirs, row by row,
@@ -132,8 +132,8 @@ UpdateRows        m s n t . b R R . R b . . . I I . . . R
 UpdateColumns     . u u v . b x x d R v . . . I I . . . R
 CreateIndex       . . . . e f k k k k g . . . I I . . . R
 Rewrite           . b b b f b R R . . b . . . I I . . . R
-MergeKeep         R y R R . R R R I I R . R R I I . . . I
-MergeNull         R y R R . R R R I I R . R R I I . . . I
+MergeKeep         R y R R z R R R I I R . R R I I . . . I
+MergeNull         R y R R z R R R I I R . R R I I . . . I
 ProjectKeep       . . . . . . R R R R . . R R I I . . . I
 ProjectNull       R . R R . . R R R R R . R R I I . . . I
 DataReplacement   . o b p g b R R q R h . . . I I . . . I
@@ -250,6 +250,12 @@ def _index_of_replaced(ours: Operation, theirs: Operation, has_affected_rows: bo
     replaced = frozenset().union(*replaced_fields(replacement).values())
     hit = [entry.name for entry in index.new_indices if replaced & frozenset(entry.fields)]
     return Verdict(Outcome.RETRY, (), f"a column of index {hit} was replaced") if hit else _FINE
+
+
+def _index_of_cast(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    assert isinstance(ours, Merge) and isinstance(theirs, CreateIndex)
+    hit = [entry.name for entry in theirs.new_indices if dropped_fields(entry.fields, ours.schema)]
+    return Verdict(Outcome.RETRY, (), f"a column of index {hit} is being cast") if hit else _FINE
 
 
 def _same_column_file(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
@@ -386,6 +392,7 @@ RULES: dict[str, Rule] = {
         _rows(_B, _B, _B),
     ),
     "y": Rule("new columns join the rows that they left", _onto_new_columns, _rows(_B, _B, _B)),
+    "z": Rule("retry if the new index is on a column that we cast", _index_of_cast),
 }
 
 

@@ -98,7 +98,7 @@ SAMPLES: dict[str, Operation] = {
 ON_SAMPLES = (
     dict.fromkeys("abefghstuv", Outcome.RETRY)
     | dict.fromkeys("wxy", Outcome.REBASE)
-    | {"d": Outcome.FINE, "k": Outcome.FINE, "m": Outcome.FINE}
+    | {"d": Outcome.FINE, "k": Outcome.FINE, "m": Outcome.FINE, "z": Outcome.FINE}
 )
 ON_SAMPLES |= {"o": Outcome.FINE, "p": Outcome.FINE, "q": Outcome.FINE, "r": Outcome.INCOMPATIBLE}
 ON_SAMPLES |= {"i": Outcome.INCOMPATIBLE, "j": Outcome.INCOMPATIBLE, "l": Outcome.INCOMPATIBLE, "n": Outcome.RETRY}
