@@ -77,3 +77,20 @@ def test_what_is_no_change_of_ours_passes(tmp_path: Path) -> None:
     refused, _ = late.prepare_delete("id = 1").execute_uncommitted()
     with pytest.raises(CommitConflict, match="both modified 1 rows"):
         tw.CommitBuilder(late).execute(refused)
+
+
+@pytest.mark.parametrize("replacement", ["overwrite", "restore"])
+def test_values_of_a_stream_are_not_lost_with_the_rows_of_a_replaced_table(tmp_path: Path, replacement: str) -> None:
+    """The rename asks for a new plan, on a version where the rows of the stream are gone."""
+    ds = tw.write_dataset({"id": [1, 2], "x": [1, 2]}, tmp_path / "t")
+    ds.insert({"id": [3], "x": [3]})
+    stale = tw.dataset(ds.uri)
+    ds.alter_columns({"path": "x", "name": "y"})
+    if replacement == "overwrite":
+        tw.write_dataset({"id": [7, 8]}, ds, mode="overwrite")
+    else:
+        ds.checkout_version(1).restore()
+    before = tw.dataset(ds.uri).to_table()
+    with pytest.raises(CommitConflict, match="replaced the rows"):
+        stale.add_columns(pa.table({"v": [10, 20, 30]}))
+    assert tw.dataset(ds.uri).to_table() == before

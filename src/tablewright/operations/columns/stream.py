@@ -1,7 +1,7 @@
 """New columns from a stream of values: one row per live row of the table, in its order.
 
 The stream can be read once. So what it gave stays with the fragments that it was given for; rows that came meanwhile
-read as null, and rows that were moved meanwhile have lost their values (:func:`moved_rows`).
+read as null. Rows that were moved or replaced meanwhile have lost their values (:func:`why_moved`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablewright.format.transaction import Rewrite, Transaction, Update
+from tablewright.format.transaction import Overwrite, Restore, Rewrite, Transaction, UnknownOperation, Update
 from tablewright.operations.columns.schema import InvalidColumns
 from tablewright.reading.projection import Path
 from tablewright.snapshot.files import read_manifest, read_transaction
@@ -74,9 +74,11 @@ def why_moved(base: Snapshot, newest: Snapshot, fragments: Iterable[int]) -> str
     ours = frozenset(fragments)
     for version in range(base.version + 1, newest.version + 1):
         theirs = _transaction(newest, version)
-        if theirs is None:
-            return f"nobody can tell what version {version} changed"
+        if theirs is None or isinstance(theirs.operation, UnknownOperation):
+            return f"version {version} does not say what it changed"
         operation = theirs.operation
+        if isinstance(operation, Overwrite | Restore):
+            return f"version {version} ({type(operation).__name__}) replaced the rows that the stream has values for"
         moves = isinstance(operation, Rewrite) or (isinstance(operation, Update) and bool(operation.new_fragments))
         if moves and not ours.isdisjoint(changed_fragments(operation)):
             return f"version {version} ({type(operation).__name__}) moved rows, whose values are lost with them"
