@@ -192,3 +192,24 @@ def test_a_fragment_without_a_row_count_is_never_passed_over(table: Path) -> Non
             call()
     lance.dataset(str(table)).update_config({"any": "commit"})
     assert ours.dataset(str(table)).count_rows() == ours.dataset(str(table)).to_table().num_rows == 2999
+
+
+def test_deleted_rows_that_are_not_counted_are_never_counted_as_alive(table: Path) -> None:
+    """Zero stands for "not counted": pylance opens the deletion file, and we would report too many rows."""
+
+    def change(fragment: bytes) -> bytes:
+        (deletion,) = [value for number, _, value in parse(fragment) if number == 3]
+        return with_field(fragment, 3, build([entry for entry in parse(deletion) if entry[0] != 4]))
+
+    stale = ours.dataset(str(table), version=1)
+    change_first_fragment(table, change)
+    assert lance.dataset(str(table)).count_rows() == 2999
+    for call in (
+        lambda: ours.dataset(str(table)),
+        lambda: ours.write_dataset({"id": [1]}, str(table), mode="append"),
+        lambda: stale.insert({"id": [1]}),
+    ):
+        with pytest.raises(ours.errors.UnsupportedFeature, match=r"Fragment 0 .* does not say how many rows are del"):
+            call()
+    lance.dataset(str(table)).update_config({"any": "commit"})
+    assert ours.dataset(str(table)).count_rows() == ours.dataset(str(table)).to_table().num_rows == 2999

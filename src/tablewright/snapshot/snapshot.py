@@ -31,7 +31,7 @@ from tablewright.storage.base import Location, ObjectNotFound, Store
 from tablewright.storage.subtree import related_store
 from tablewright.world import World
 
-__all__ = ["Snapshot", "missing_version", "open_snapshot"]
+__all__ = ["Snapshot", "check_counted", "missing_version", "open_snapshot"]
 
 _ATTEMPTS = 3
 
@@ -230,12 +230,14 @@ def _open_tag(world: World, name: str) -> Snapshot:
 
 def _open_entry(world: World, entry: VersionEntry) -> Snapshot:
     file = read_manifest(world.store, entry)
-    _check_counted(file)
+    check_counted(file)
     return Snapshot(world=world, entry=entry, file=file)
 
 
-def _check_counted(file: ManifestFile) -> None:
-    """Refuse fragments with data files but without a row count: all that is planned here would pass over their rows."""
+def check_counted(file: ManifestFile) -> None:
+    """Refuse fragments that lack a count. Without the number of rows all that is planned here would pass over them;
+    without the number of deleted rows ``count_rows``, ``take`` and offsets would count these as alive.
+    """
     facts = file.manifest.fragments.facts
     uncounted = np.flatnonzero(facts.physical_rows == 0)
     with_files = uncounted[np.isin(uncounted, facts.file_row)] if len(uncounted) else uncounted
@@ -244,6 +246,13 @@ def _check_counted(file: ManifestFile) -> None:
             f"Fragment {int(facts.ids[with_files[0]])} in {file.path} does not say how many rows it has, as early "
             "releases of Lance left it; its rows would be missed. Let pylance commit a change to the table, "
             "which counts them."
+        )
+    uncounted = np.flatnonzero(facts.has_deletion & (facts.deleted_rows == 0))
+    if len(uncounted):
+        raise UnsupportedFeature(
+            f"Fragment {int(facts.ids[uncounted[0]])} in {file.path} does not say how many rows are deleted, "
+            "as early releases of Lance left it; they would be counted as rows. Let pylance commit a "
+            "change to the table, which counts them."
         )
 
 

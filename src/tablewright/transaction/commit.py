@@ -56,7 +56,7 @@ from tablewright.snapshot.files import (
     write_transaction,
 )
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version, probe_latest
-from tablewright.snapshot.snapshot import Snapshot
+from tablewright.snapshot.snapshot import Snapshot, check_counted
 from tablewright.snapshot.standing import Standing, standing
 from tablewright.storage.subtree import put_advice
 from tablewright.storage.uncommitted import discard_files
@@ -233,6 +233,7 @@ class _Loop:
             if self.rebaser is not None:
                 self.rebaser.learn(theirs.operation, version)
             self.transaction = replace(self.transaction, operation=past(self.transaction.operation, theirs.operation))
+        check_counted(file)
         newest = Snapshot(world=self.world, entry=entry, file=file).after(seen)
         if self.rebaser is not None:
             self.transaction = self.rebaser.onto(newest) or self.transaction
@@ -346,7 +347,9 @@ class _Loop:
         at = find_version(self.world.store, operation.version)
         if at is None:
             raise VersionNotFound(self.world.store.location.uri, f"Version {operation.version}")
-        return read_manifest(self.world.store, at).manifest
+        file = read_manifest(self.world.store, at)
+        check_counted(file)
+        return file.manifest
 
     def _back_off(self, version: int, try_seconds: float) -> None:
         elapsed = self.world.clock.monotonic() - self.started
