@@ -2,6 +2,7 @@
 
 The plan of a write has compared the schemas already. What is left here is to reorder columns and struct members by
 name, to turn views into plain types, and to look at the values: a null in a column that may hold none is refused.
+Whether a type fits is asked before: :mod:`tablewright.format.schema_match`, for rows that are appended.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ to integers, floats to floats, text to text, binary to binary, decimals to decim
 timestamps among each other (a timestamp also becomes a time); a dictionary counts as its values; a list follows its
 items, whatever its size. Values that do not fit are found when they are cast: overflow is an error, fractions of
 seconds and digits after the decimal point are lost.
+
+The question is which casts a caller may ask for. Which ones happen without being asked for, and keep every value, is
+another (``operations/merge_insert/source/widening.py``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a worker needs to read the fragments of a task: its world, and the base paths that came with the letter.
+"""What a worker needs to read the fragments of a task: its world, and the base paths that came with the task.
 
 Tests: ``tests/unit/operations/columns/test_read.py``, ``tests/unit/data/test_blob_values.py``.
 """

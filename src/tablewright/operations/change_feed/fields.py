@@ -1,7 +1,7 @@
 """Which field of one version is which of another.
 
 A field that was renamed keeps its id. But an id that was dropped may be given again, to another column, and a table
-that is overwritten numbers its columns anew. Both look alike in two schemas, so the versions between are asked: a field
+that is overwritten numbers its columns again. Both look alike in two schemas, so the versions between are read: a field
 is the same as long as every version has its id, none of them is an overwrite, and a restored version has the fields of
 the version that it restored. A cast puts a field of another id where the old one was, maybe under another name: from
 one version to the next, with as many fields beside it. Versions that were cleaned up are passed over.

@@ -2,7 +2,7 @@
 
 Both forms compare pairs of versions (:mod:`.pairs`). *Per version* there is a pair for each commit of the span, and a
 row that changed twice is there twice. *Net* there is one pair, the ends of the span, and each row is there at most once
-(twice if it was updated: before and after); nothing between the ends has to exist. What differs becomes letters:
+(twice if it was updated: before and after); nothing between the ends has to exist. What differs becomes tasks:
 pictures from before first, then those from after, each by fragment.
 
 So rows that only moved (compaction), indices and settings leave no trace. A version that was restored differs from

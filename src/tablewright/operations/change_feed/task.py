@@ -1,6 +1,6 @@
-"""Reading what changed: a letter names rows of fragments, and whoever gets it returns them as rows of the feed.
+"""Reading what changed: a task names rows of fragments, and the worker returns them as rows of the feed.
 
-1. Rows are picked as stretches of offsets, so a letter stays small. They are expanded a piece at a time.
+1. Rows are picked as stretches of offsets, so a task stays small. They are expanded a piece at a time.
 2. Only these rows are read, in the columns that the feed and its filter need: dense ones as ranges, others one by one
    (:class:`~tablewright.reading.fragment.FragmentScan`).
 3. Each row gets the columns of the feed: what happened to it, in which version and when, and its id.

@@ -44,7 +44,7 @@ class Alteration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Altered:
-    """The schema afterwards; the top-level columns to be written anew, as (old id, new id); fields that may no longer
+    """The schema afterwards; the top-level columns to be written again, as (old id, new id); fields that may no longer
     be null."""
 
     after: Schema

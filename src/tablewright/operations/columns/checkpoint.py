@@ -128,7 +128,7 @@ class Checkpoint:
             self._connection.close()
 
     def remove(self) -> None:
-        """All is committed: nobody needs it any more."""
+        """All is committed: it is no longer needed."""
         self.close()
         self._path.unlink(missing_ok=True)
 

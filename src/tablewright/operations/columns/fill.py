@@ -1,4 +1,4 @@
-"""A column file has a value for every physical row, also for rows that are deleted and that nobody computed.
+"""A column file has a value for every physical row, also for rows that are deleted and for which nothing was computed.
 
 There it says null, or any value of the type where the column may not be null: zero, an empty text, an empty list. A
 struct is never null in files of version 2.0, which could not say so.

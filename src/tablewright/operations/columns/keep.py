@@ -2,7 +2,7 @@
 
 A column file holds values computed from the files of a fragment that the computation read. Rows appended, deleted or
 moved by others, and other columns rewritten, change nothing in it. So a result is kept as long as its fragment is
-there and takes the fields that were read out of the same files; its field ids are given anew, because another writer
+there and takes the fields that were read out of the same files; its field ids are given again, because another writer
 may have used them meanwhile.
 """
 

@@ -1,4 +1,4 @@
-"""New members of structs that are there already: the struct is written anew, with its old members and the new ones.
+"""New members of structs that are there already: the struct is written again, with its old members and the new ones.
 
 A struct has to be null in the same rows for all its members. In one file it is, whoever reads it; so the old members
 move along, under the ids that they have.

@@ -3,7 +3,7 @@
 1. *plan* (pure): the schema afterwards with its new field ids, what has to be read, and one task per fragment. Bad
    requests fail here. Columns of nulls need no task: a field that no file of a fragment has reads as null.
 2. *run*: a task reads the live rows of its fragment, computes, and writes a file with a value for every physical row
-   (:mod:`.fill`) under a name nobody else uses.
+   (:mod:`.fill`) under a name that no other writer uses.
 3. *finish* (pure): one Merge transaction with all fragments and the new schema.
 
 Casts of columns go the same way: a cast column is a new column with a new id in the place of the old one. Results
@@ -44,7 +44,7 @@ __all__ = ["ColumnsPlan", "ColumnsResult", "ColumnsTask", "ColumnsWork", "finish
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnsTask:
-    """One fragment, as a letter; ``first_row`` is its first live row's position in the table."""
+    """One fragment, as a message; ``first_row`` is its first live row's position in the table."""
 
     location: Location
     fragment: Fragment

@@ -1,6 +1,6 @@
 """What a table's schema becomes when columns are added. Pure.
 
-New columns go to the end, their nodes numbered depth first from the first id that nobody uses. A
+New columns go to the end, their nodes numbered depth first from the first id that is not in use. A
 struct (or list of structs) that is there already may get new members, as in Lance, from file version 2.2 on.
 
 Everything that no reader could read back is refused here: names that are taken or reserved, types that the table's
@@ -65,7 +65,7 @@ class AddedColumns:
 
 
 def add_to_schema(manifest: Manifest, incoming: pa.Schema) -> AddedColumns:
-    """The schema of a table with the columns of ``incoming`` behind its own."""
+    """The schema of a table with the columns of ``incoming`` after its own."""
     if not len(incoming):
         raise InvalidColumns("Invalid user input: there are no columns to add. Name at least one.")
     table, version = manifest.schema, manifest.data_storage_version
@@ -100,7 +100,7 @@ def check_names(schema: Schema) -> None:
 def rebuilt(
     table: Schema, replaced: Mapping[int, tuple[Field, ...]], additions: Mapping[int, list[Field]] | None = None
 ) -> Schema:
-    """The schema with some subtrees exchanged and some nodes added below others (-1: behind the last column)."""
+    """The schema with some subtrees exchanged and some nodes added below others (-1: after the last column)."""
     added = additions or {}
 
     def below(parent: int) -> Iterator[Field]:

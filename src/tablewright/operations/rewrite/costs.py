@@ -1,7 +1,7 @@
 """Rows or columns? What either way would write of a fragment, and which one is less.
 
 - *Rows*: the rows that match move to a new fragment with all their columns: matched rows × width of a row.
-- *Columns*: the columns that change are written anew for all physical rows: physical rows × their width.
+- *Columns*: the columns that change are written again for all physical rows: physical rows × their width.
 
 Widths are those on disk, guessed without opening files: fixed-width columns are known, what a file is larger than those
 is shared out among its other columns. Each fragment is decided alone; where both cost the same, columns are written:

@@ -5,7 +5,7 @@
 2. Where the update has a condition, its columns are read for the pairs that were found, and for those only.
 3. Where rows that match nothing may be deleted, the columns of that condition are read along with the keys.
 
-What comes home are offsets and positions, as arrays.
+What comes back are offsets and positions, as arrays.
 
 Tests: ``tests/unit/api/test_merge_insert.py``, ``tests/unit/operations/merge_insert/test_reuse.py``.
 """
@@ -45,7 +45,7 @@ _BUNDLE_ROWS_MIN, _BUNDLE_ROWS_MAX, _BUNDLE_PIECES_MAX = 8192, 1 << 20, 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairingTask:
-    """Some fragments to be matched, as a letter.
+    """Some fragments to be matched, as a message.
 
     ``known`` are pairs that were found already, by fragment id; these fragments are not searched, or none is if there
     are no ``keys``. ``by_source`` says whether rows without a source row are wanted, ``by_source_condition`` which.

@@ -1,7 +1,7 @@
 """After other writers: has a row come meanwhile that has one of our keys? Then the merge has to look again.
 
 What we found out about a key holds as long as no row with it comes or changes. Two manifests tell which fragments are
-new or are not what they were; of those, the ones that are new, or whose key or condition columns were written anew, are
+new or are not what they were; of those, the ones that are new, or whose key or condition columns were rewritten, are
 matched against our keys. A row that we found, and for whose sake we insert nothing, has to be there still. Rows that
 both writers touched are the business of the rebase.
 

@@ -2,7 +2,7 @@
 
 - Columns may come in any order, and some may be missing: a *partial* source changes the columns it gives. Of a struct
   it may give some members only; the others keep their values. Structs in lists have to be complete where rows are
-  updated, since nobody knows which of the old items a new one replaces; new rows have null in members that are missing.
+  updated, since nothing tells which of the old items a new one replaces; new rows have null in missing members.
 - Types that widen safely are cast (:mod:`.widening`); all others, and unknown columns, are refused in Lance's words.
 - Rows that are inserted need a value, or may be null, in all columns. Where none are inserted a null that may not be in
   the table is looked at when it is about to be written: rows that match nothing, or are deleted, may hold any.

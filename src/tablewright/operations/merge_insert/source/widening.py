@@ -3,6 +3,10 @@
 A cast from the one to the other keeps every value, or fails (seconds too far away to be counted in nanoseconds). What
 is not listed here is refused, as Lance refuses every difference.
 
+The question is which casts need not be asked for. Those that a caller asks for may lose something
+(:func:`tablewright.expressions.casts.castable`); rows that are appended are not cast at all
+(:mod:`tablewright.format.schema_match`).
+
 Tests: ``tests/unit/operations/merge_insert/source/test_fit.py``, ``tests/differential/test_merge_types.py``.
 """
 
