@@ -27,7 +27,6 @@ from tablewright.reading.context import TaskContext
 from tablewright.reading.match import find_matches, plan_match, read_fields
 from tablewright.reading.scan_task import ScanTask
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.storage.base import Location
 from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.transaction.affected import AffectedRows
 from tablewright.world import World
@@ -77,11 +76,6 @@ class DeleteTask:
     """A part of a delete, as a message: a scan of some fragments."""
 
     scan: ScanTask
-
-    @property
-    def location(self) -> Location:
-        """Where the table is."""
-        return self.scan.location
 
 
 def plan_delete(snapshot: Snapshot, predicate: Filter, now_ns: int | None = None) -> DeletePlan:

@@ -195,7 +195,6 @@ def columns_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[U
     parts = _parts(plan, found, decision.of_mode(REWRITE_COLUMNS))
     return tuple(
         UpdateColumnsTask(
-            location=plan.match.location,
             version=plan.match.version,
             base_paths=plan.match.base_paths,
             table=as_rows(plan.table),
@@ -211,7 +210,6 @@ def rows_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[Upda
     """Tasks for the fragments whose rows move, each of some 64 MiB of rows and one file's worth at most."""
     return tuple(
         UpdateRowsTask(
-            location=plan.match.location,
             version=plan.match.version,
             base_paths=plan.match.base_paths,
             table=as_rows(plan.table),

@@ -26,7 +26,6 @@ from tablewright.operations.update_values import Assignments
 from tablewright.reading.context import TaskContext
 from tablewright.reading.match import live_rows
 from tablewright.reading.projection import Path, extend_selection, select_columns
-from tablewright.storage.base import Location
 from tablewright.world import World
 
 __all__ = ["UpdateColumnsTask", "UpdatePart", "UpdateRowsTask", "run_update_columns", "run_update_rows"]
@@ -45,7 +44,6 @@ class UpdatePart:
 class UpdateRowsTask:
     """Rows that move, as a message: parts in the order of their fragments' ids."""
 
-    location: Location
     version: int
     base_paths: tuple[BasePath, ...]
     table: Schema
@@ -59,7 +57,6 @@ class UpdateRowsTask:
 class UpdateColumnsTask:
     """One fragment whose columns change, as a message."""
 
-    location: Location
     version: int
     base_paths: tuple[BasePath, ...]
     table: Schema

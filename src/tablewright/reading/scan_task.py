@@ -20,7 +20,6 @@ from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.manifest import BasePath
 from tablewright.reading.fragment import ReadPlan
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.storage.base import Location
 
 __all__ = ["DEFAULT_BATCH_SIZE", "ScanTask", "choose_fragments", "default_batch_size", "row_counts", "scan_task"]
 
@@ -35,7 +34,7 @@ class ScanTask:
     ``first_rows`` are the positions of each fragment's first live row in the table, for ``_rowoffset``.
     """
 
-    location: Location
+    uri: str
     version: int
     base_paths: tuple[BasePath, ...]
     fragments: Sequence[Fragment]
@@ -81,7 +80,7 @@ class ScanTask:
         if reads.predicate is not None:
             yield f"Filter: {reads.predicate.text}"
         yield (
-            f"LanceRead: uri={self.location.uri}, version={self.version}, "
+            f"LanceRead: uri={self.uri}, version={self.version}, "
             f"projection=[{', '.join(reads.first.names)}], num_fragments={len(self.fragments)}, "
             f"rows={live}, deleted_rows={rows - live}, batch_size={self.batch_size}"
         )
@@ -98,7 +97,7 @@ def scan_task(
     if fragments is None:
         fragments, first_rows = choose_fragments(snapshot, None)
     return ScanTask(
-        location=snapshot.location,
+        uri=snapshot.location.uri,
         version=snapshot.version,
         base_paths=snapshot.manifest.base_paths,
         fragments=fragments,

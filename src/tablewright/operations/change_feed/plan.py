@@ -124,7 +124,6 @@ class FeedPlan:
 
     def _task(self, source: Snapshot, commit: Snapshot, picked: list[Picked], reads: SideReads) -> ChangeTask:
         return ChangeTask(
-            location=source.location,
             base_paths=source.manifest.base_paths,
             version=source.version,
             picked=tuple(picked),

@@ -30,7 +30,6 @@ from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan, ReadPlan
 from tablewright.reading.projection import Output, Path, RowLayout, Selection
 from tablewright.reading.run import slices
-from tablewright.storage.base import Location
 from tablewright.world import World
 
 __all__ = ["FEED_COLUMNS", "ChangeTask", "FeedRows", "Picked", "SideReads", "run_change_task", "run_change_tasks"]
@@ -93,7 +92,6 @@ class Picked:
 class ChangeTask:
     """Changed rows of some fragments of one version, as a message."""
 
-    location: Location
     base_paths: tuple[BasePath, ...]
     version: int
     picked: tuple[Picked, ...]

@@ -46,7 +46,6 @@ __all__ = ["ColumnsPlan", "ColumnsResult", "ColumnsTask", "ColumnsWork", "finish
 class ColumnsTask:
     """One fragment, as a message; ``first_row`` is its first live row's position in the table."""
 
-    location: Location
     fragment: Fragment
     first_row: int
 
@@ -151,7 +150,7 @@ class ColumnsPlan:
             return []
         starts = self._first_rows()
         return [
-            ColumnsTask(location=self.location, fragment=fragment, first_row=starts[fragment.id])
+            ColumnsTask(fragment=fragment, first_row=starts[fragment.id])
             for fragment in self.fragments
             if fragment.id not in done
         ]

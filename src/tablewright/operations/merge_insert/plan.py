@@ -94,7 +94,7 @@ class MergePlan:
             read = ", ".join(dict.fromkeys(path[0] for path in self.condition.target_paths))
             yield f"  condition: {self.condition.predicate.text}; reads target [{read}] of matched rows only"
         yield (
-            f"  LanceRead: uri={scan.location.uri}, version={scan.version}, "
+            f"  LanceRead: uri={scan.uri}, version={scan.version}, "
             f"projection=[{', '.join(scan.reads.first.names)}], num_fragments={len(self.fragments)}, "
             f"rows={self.fragments.total_live_rows}"
         )

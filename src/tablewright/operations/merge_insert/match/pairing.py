@@ -33,7 +33,6 @@ from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan
 from tablewright.reading.run import fragment_scans
 from tablewright.reading.scan_task import ScanTask
-from tablewright.storage.base import Location
 from tablewright.world import World
 
 __all__ = ["PairingResult", "PairingTask", "find_pairs", "offsets_of", "run_pairing_task"]
@@ -59,11 +58,6 @@ class PairingTask:
     source: KeptSource | SharedSource | None = None
     by_source: bool = False
     by_source_condition: Predicate | None = None
-
-    @property
-    def location(self) -> Location:
-        """Where the table is."""
-        return self.scan.location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

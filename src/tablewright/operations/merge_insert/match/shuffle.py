@@ -30,7 +30,6 @@ from tablewright.operations.merge_insert.source.shared import KeyRange, SharedSo
 from tablewright.reading.context import TaskContext
 from tablewright.reading.run import fragment_scans
 from tablewright.reading.scan_task import ScanTask
-from tablewright.storage import Location
 from tablewright.world import World
 
 __all__ = [
@@ -55,7 +54,6 @@ _VIEWS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 class SourceKeysTask:
     """Some rows of the source, as a message."""
 
-    location: Location
     source: SharedSource
     key: KeyColumns
     rows: KeyRange
@@ -68,19 +66,14 @@ class TableKeysTask:
     scan: ScanTask
     key: KeyColumns
 
-    @property
-    def location(self) -> Location:
-        """Where the table is."""
-        return self.scan.location
-
 
 def source_tasks(
-    location: Location, source: SharedSource, key: KeyColumns, limits: MatchLimits = DEFAULT_MERGE_LIMITS.match
+    source: SharedSource, key: KeyColumns, limits: MatchLimits = DEFAULT_MERGE_LIMITS.match
 ) -> list[SourceKeysTask]:
     """Tasks for all rows of a source."""
     step = limits.shuffle_task_rows
     ranges = [(begin, min(source.num_rows, begin + step)) for begin in range(0, source.num_rows, step)]
-    return [SourceKeysTask(location=location, source=source, key=key, rows=rows) for rows in ranges]
+    return [SourceKeysTask(source=source, key=key, rows=rows) for rows in ranges]
 
 
 def partitions_for(rows: int, limits: MatchLimits = DEFAULT_MERGE_LIMITS.match) -> int:

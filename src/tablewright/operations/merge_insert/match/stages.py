@@ -49,7 +49,7 @@ def shuffle_tasks(
     reads = replace(plan.scan.reads, first=RowLayout.of(plan.table, plan.key.paths))
     scans = _scans(replace(plan.scan, reads=reads), plan.fragments, strategy.scanned)
     return (
-        *source_tasks(plan.scan.location, source, plan.key, plan.limits.match),
+        *source_tasks(source, plan.key, plan.limits.match),
         *(TableKeysTask(scan=scan, key=plan.key) for scan in scans),
     )
 

@@ -34,7 +34,6 @@ from tablewright.operations.rewrite.limits import RewriteLimits
 from tablewright.operations.rewrite.move import MovedRows, move_rows
 from tablewright.operations.rewrite.patch import PatchedColumns, patch_columns
 from tablewright.reading.context import TaskContext
-from tablewright.storage.base import Location
 from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.world import World
 
@@ -70,7 +69,6 @@ class MergePart:
 class MergeRowsTask:
     """Rows that move, as a message: parts in the order of their fragments' ids."""
 
-    location: Location
     version: int
     base_paths: tuple[BasePath, ...]
     fitted: FittedSchema
@@ -84,7 +82,6 @@ class MergeRowsTask:
 class MergeColumnsTask:
     """One fragment whose columns change, as a message."""
 
-    location: Location
     version: int
     base_paths: tuple[BasePath, ...]
     fitted: FittedSchema
@@ -98,7 +95,6 @@ class MergeColumnsTask:
 class InsertTask:
     """Source rows that become new rows, as a message."""
 
-    location: Location
     fitted: FittedSchema
     source: KeptSource | SharedSource
     positions: Positions
@@ -110,7 +106,6 @@ class InsertTask:
 class HideTask:
     """Rows that go, of fragments in which nothing else changes, as a message."""
 
-    location: Location
     version: int
     base_paths: tuple[BasePath, ...]
     parts: tuple[tuple[Fragment, RowSet], ...]
@@ -209,7 +204,6 @@ def _parts(plan: MergePlan, actions: Actions, choices: Sequence[FragmentChoice])
 def _columns_tasks(plan: MergePlan, actions: Actions, source: KeptSource | SharedSource) -> Iterator[MergeColumnsTask]:
     for part in _parts(plan, actions, actions.decision.of_mode(REWRITE_COLUMNS)):
         yield MergeColumnsTask(
-            location=plan.scan.location,
             version=plan.scan.version,
             base_paths=plan.scan.base_paths,
             fitted=plan.fitted,
@@ -223,7 +217,6 @@ def _columns_tasks(plan: MergePlan, actions: Actions, source: KeptSource | Share
 def _rows_tasks(plan: MergePlan, actions: Actions, source: KeptSource | SharedSource) -> Iterator[MergeRowsTask]:
     for group in row_groups(actions.decision.of_mode(REWRITE_ROWS), plan.limits.rewrite):
         yield MergeRowsTask(
-            location=plan.scan.location,
             version=plan.scan.version,
             base_paths=plan.scan.base_paths,
             fitted=plan.fitted,
@@ -248,7 +241,6 @@ def _insert_tasks(
     for positions in split:
         if len(positions):
             yield InsertTask(
-                location=plan.scan.location,
                 fitted=plan.fitted,
                 source=source,
                 positions=positions,
@@ -263,7 +255,6 @@ def _hide_tasks(plan: MergePlan, actions: Actions) -> Iterator[HideTask]:
     for begin in range(0, len(alone), step):
         ids = alone[begin : begin + step]
         yield HideTask(
-            location=plan.scan.location,
             version=plan.scan.version,
             base_paths=plan.scan.base_paths,
             parts=tuple((plan.fragments.by_id(id), actions.deleted[id]) for id in ids),
