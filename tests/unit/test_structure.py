@@ -23,9 +23,14 @@ def broken(tmp_path: Path, rule: str, **files: str) -> list[str]:
     return list(structure.RULES[rule](structure.read_modules(tmp_path)))
 
 
+@pytest.fixture(scope="module")
+def here() -> structure.Modules:
+    return structure.read_modules(structure.SOURCE)
+
+
 @pytest.mark.parametrize("rule", CHECKED)
-def test_the_rule_holds_here(rule: str) -> None:
-    assert list(structure.RULES[rule](structure.read_modules(structure.SOURCE))) == []
+def test_the_rule_holds_here(here: structure.Modules, rule: str) -> None:
+    assert list(structure.RULES[rule](here)) == []
 
 
 def test_unknown_rules_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
