@@ -7,8 +7,10 @@ rows and can be read; nothing of the old one comes back under its name.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -234,6 +236,56 @@ def test_a_version_number_of_a_table_created_again_is_another_version(tmp_path: 
     with pytest.raises(VersionNotFound, match="was dropped or replaced since it was opened"):
         change(stale)
     assert tw.dataset(uri).to_table()["id"].to_pylist() == [7, 8] and not tw.dataset(uri).branches.list()
+
+
+REFS: dict[str, Change] = {
+    "create a tag": lambda ds: ds.tags.create("late"),
+    "create a tag of a number": lambda ds: ds.tags.create("late", 2),
+    "move a tag": lambda ds: ds.tags.update("kept", 1),
+    "delete a tag": lambda ds: ds.tags.delete("kept"),
+    "texts of a tag": lambda ds: ds.tags.replace_metadata("kept", {"a": "b"}),
+    "create a branch of a number": lambda ds: ds.create_branch("late", 2),
+    "create a branch of a tag": lambda ds: ds.branches.create("late", "kept"),
+    "delete a branch": lambda ds: ds.branches.delete("side"),
+    "texts of a branch": lambda ds: ds.branches.replace_metadata("side", {"a": "b"}),
+}
+
+
+@pytest.mark.parametrize("name", REFS)
+@pytest.mark.parametrize("on_branch", [False, True])
+def test_tags_and_branches_of_a_table_created_again_stay(tmp_path: Any, name: str, on_branch: bool) -> None:
+    uri = str(tmp_path / "t")
+    stale = tw.write_dataset(pa.table({"id": [1]}), uri)
+    if on_branch:
+        stale = stale.create_branch("side")
+    stale.insert(pa.table({"id": [2]}))
+    tw.LanceDataset.drop(uri)
+    for number in (7, 8):
+        new = tw.write_dataset(pa.table({"id": [number]}), uri, mode="append")
+    new.tags.create("kept", 2)
+    new.create_branch("side", 2)
+    before = (new.tags.list(), new.branches.list())
+    with pytest.raises(VersionNotFound, match="was dropped or replaced since it was opened"):
+        REFS[name](stale)
+    assert (new.tags.list(), new.branches.list()) == before
+    assert new.checkout_version(("side", None)).count_rows() == 2
+
+
+@pytest.mark.parametrize("name", REFS)
+def test_tags_and_branches_through_a_version_that_was_cleaned_up(tmp_path: Any, name: str) -> None:
+    """The data file that its version shares with the newest one shows that it is the same table."""
+    stale = tw.write_dataset(pa.table({"id": [1]}), str(tmp_path / "t"))
+    new = tw.dataset(stale.uri)
+    for number in (2, 3):
+        new.insert(pa.table({"id": [number]}))
+    new.tags.create("kept", 2)
+    new.create_branch("side", 2)
+    lance.dataset(stale.uri).cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
+    if name in ("create a tag", "move a tag"):
+        with pytest.raises(VersionNotFound, match="version main:1 does not exist"):
+            REFS[name](stale)
+    else:
+        REFS[name](stale)
 
 
 @pytest.mark.usefixtures("stage")

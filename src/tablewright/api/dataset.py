@@ -48,6 +48,7 @@ from tablewright.snapshot.locate import find_version, latest_version, list_versi
 from tablewright.snapshot.reference import Reference, open_reference
 from tablewright.snapshot.refs import main_world
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
+from tablewright.snapshot.standing import check_standing
 from tablewright.world import World
 
 __all__ = ["LanceDataset", "dataset", "write_dataset"]
@@ -250,8 +251,10 @@ class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, Pylance
         """Start a branch from a version, a tag or this version; no data is copied."""
         if storage_options and dict(storage_options) != dict(self._snapshot.location.storage_options):
             raise InvalidRequest("create_branch() works with the storage_options that the dataset was opened with.")
-        source = self._snapshot if reference is None else open_reference(self._snapshot, reference)
-        return self._at(self._table.at(create_branch(source, branch)))
+        if reference is None:
+            return self._at(self._table.at(create_branch(self._snapshot, branch)))
+        check_standing(self._snapshot)  # the reference may mean a version of another table by now
+        return self._at(self._table.at(create_branch(open_reference(self._snapshot, reference), branch)))
 
     # ---- writing
 

@@ -12,6 +12,7 @@ from tablewright.snapshot import refs
 from tablewright.snapshot.reference import Reference, resolve_reference
 from tablewright.snapshot.refs import Branch, Tag, in_order
 from tablewright.snapshot.snapshot import Snapshot
+from tablewright.snapshot.standing import check_standing
 from tablewright.world import World
 
 __all__ = ["Branches", "Tags"]
@@ -41,6 +42,11 @@ class _Refs:
         snapshot = self._snapshot
         return refs.main_world(snapshot.world, snapshot.branch)
 
+    def _main_to_change(self) -> World:
+        """The same, once it is certain that the table there is still the one that the dataset was opened on."""
+        check_standing(self._snapshot)
+        return self._main
+
 
 class Tags(_Refs):
     """Names for versions. A tagged version is never cleaned up.
@@ -54,21 +60,23 @@ class Tags(_Refs):
 
     def create(self, tag: str, reference: Reference | None = None) -> None:
         """Name a version: a number, another tag, ``(branch, number)``; this dataset's version by default."""
+        main = self._main_to_change()
         branch, version = resolve_reference(self._snapshot, reference)
-        refs.create_tag(self._main, tag, version, branch)
+        refs.create_tag(main, tag, version, branch)
 
     def update(self, tag: str, reference: Reference | None = None) -> None:
         """Let an existing tag name another version."""
+        main = self._main_to_change()
         branch, version = resolve_reference(self._snapshot, reference)
-        refs.update_tag(self._main, tag, version, branch)
+        refs.update_tag(main, tag, version, branch)
 
     def delete(self, tag: str) -> None:
         """Forget a tag; the version stays."""
-        refs.delete_tag(self._main, tag)
+        refs.delete_tag(self._main_to_change(), tag)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
         """Exchange the texts attached to a tag."""
-        refs.replace_tag_metadata(self._main, tag, metadata)
+        refs.replace_tag_metadata(self._main_to_change(), tag, metadata)
 
     def get_version(self, tag: str) -> int:
         """The number of the version that a tag names."""
@@ -113,11 +121,11 @@ class Branches(_Refs, Generic[D]):
 
     def delete(self, branch: str) -> None:
         """Delete a branch with its versions and files; one that a tag names is refused."""
-        delete_branch(self._main, branch)
+        delete_branch(self._main_to_change(), branch)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
         """Exchange the texts attached to a branch."""
-        refs.replace_branch_metadata(self._main, branch, metadata)
+        refs.replace_branch_metadata(self._main_to_change(), branch, metadata)
 
 
 def _tag(tag: Tag) -> dict[str, Any]:

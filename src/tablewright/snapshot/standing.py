@@ -25,7 +25,7 @@ from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage.base import ObjectNotFound, exists
 from tablewright.world import World
 
-__all__ = ["Standing", "open_newest", "replaced", "standing"]
+__all__ = ["Standing", "check_standing", "open_newest", "replaced", "standing"]
 
 
 class Standing(Enum):
@@ -65,6 +65,15 @@ def open_newest(known: Snapshot) -> Snapshot:
     if found is Standing.SAME or (found is Standing.GONE and _own_files(known) & _own_files(newest)):
         return newest
     raise replaced(known)
+
+
+def check_standing(known: Snapshot) -> None:
+    """Refuse to act on tags and branches through a version whose table (or branch) was dropped or replaced.
+
+    One request (two on a branch) where the version is still there; else the newest one is read and compared.
+    """
+    if standing(known.world, known) is not Standing.SAME:
+        open_newest(known)
 
 
 def replaced(known: Snapshot) -> VersionNotFound:
