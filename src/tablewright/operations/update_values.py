@@ -160,7 +160,7 @@ def _resolve(schema: pa.Schema, name: str) -> Path:
     parts = parse_path(name) if name else [""]
     scope = Scope(schema)
     if len(parts) == 1 and scope.column(parts[0]) is None and parts[0] in SYSTEM_COLUMNS:
-        raise InvalidRequest(f'Invalid user input: Column "{name}" is a system column: Lance keeps it, nobody sets it.')
+        raise InvalidRequest(f'Invalid user input: Column "{name}" is a system column: Lance alone sets it.')
     try:
         return scope.resolve(parts)
     except InvalidRequest as error:

@@ -1,8 +1,8 @@
-"""Create, append, overwrite: the same story with another last line.
+"""Create, append, overwrite: the same steps with another transaction at the end.
 
 1. *plan* (pure): which columns the new files hold under which field ids, in which file version. An append must fit the
    table's schema (every difference is listed); it may leave out nullable columns, which then read as null.
-2. *run*: batches become data files under names nobody else uses, here or on Spark workers.
+2. *run*: batches become data files under names that no other writer uses, here or on Spark workers.
 3. *finish* (pure): one Append or Overwrite transaction.
 
 Where another writer cast a column of an append meanwhile, the rows are read back from the files that the append wrote,

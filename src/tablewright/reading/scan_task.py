@@ -59,7 +59,7 @@ class ScanTask:
         return tuple(self.split(_TASK_BYTES))
 
     def split(self, bytes_per_task: int) -> Iterator[ScanTask]:
-        """Parts of one or more fragments, each closed as soon as it has so many bytes."""
+        """Parts of one or more fragments, each closed as soon as it has this many bytes."""
         shapes = self.reads.shapes()
         begin = size = 0
         for index, fragment in enumerate(self.fragments):

@@ -31,7 +31,7 @@ class _Version:
 
 
 class FieldHistory:
-    """The fields of the versions from ``begin`` on, up to ``end``. The versions are read if somebody has to ask."""
+    """The fields of the versions from ``begin`` on, up to ``end``. The versions are read only if they are needed."""
 
     def __init__(self, begin: int, end: Snapshot) -> None:
         self._begin, self._end = begin, end

@@ -1,4 +1,4 @@
-"""What happened to the rows between two versions, told by their metadata.
+"""What happened to the rows between two versions, from their metadata alone.
 
 Fragments that are byte for byte in both are left out (:mod:`.touched`). Of the others rows are compared by id, and by
 the version that they were last updated in (:mod:`.runs`): both are in the manifest. Deletion files are read, data is

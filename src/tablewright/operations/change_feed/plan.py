@@ -60,7 +60,7 @@ class FeedOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FeedPlan:
-    """A decided feed. Pairs of versions are compared when somebody asks for them. ``explain`` tells all of it."""
+    """A decided feed. Pairs of versions are compared when they are needed. ``explain`` prints all of it."""
 
     begin: Snapshot | None
     end: Snapshot

@@ -65,8 +65,8 @@ def require_versions(snapshot: Snapshot, begin: int, end: int) -> None:
     raise VersionNotFound(
         uri,
         f"Version {missing[0]}",
-        f"It was cleaned up, so nobody can tell what changed since version {begin}. The history is complete from "
-        f"version {next_there} on. What changed between two versions that exist can be told as a whole: "
+        f"It was cleaned up, so it is not known what changed since version {begin}. The history is complete from "
+        f"version {next_there} on. Two versions that exist can be compared as a whole: "
         "changes(…, net=True).",
     )
 

@@ -2,8 +2,8 @@
 
 A fragment is in both versions, unchanged, if its serialised bytes are: files, deletions, row ids and versions of rows
 are all in there. So two sets of bytes are compared, and nothing is decoded but what differs. Of a fragment that is in
-both under one id, two more things can be told by its metadata: that its rows did not change, and that some did though
-nobody said which.
+both under one id, its metadata can also show that its rows did not change, or that some did without
+saying which.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _VERB = "AddColumns"
 
 
 class Request(Protocol):
-    """New columns that somebody asked for."""
+    """A request for new columns."""
 
     def plan(self, snapshot: Snapshot) -> ColumnsPlan:
         """Decide them on a version of the table; :class:`InvalidColumns` if it can't have them."""
@@ -99,7 +99,7 @@ class Nulls:
             if packed:
                 raise InvalidColumns(
                     f"Invalid user input: Column {packed[0]} is packed struct and already exists in the dataset: its "
-                    "files have no room for another member."
+                    "files can't take another member."
                 )
             new = added.after.ids - snapshot.schema.ids
             tops = [field for field in added.new.fields if field.id in new and field.parent_id not in new]

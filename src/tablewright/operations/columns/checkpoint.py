@@ -143,14 +143,14 @@ class Checkpoint:
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR")):
                 raise StorageError(
-                    f"Could not write the checkpoint file {self._path}: {error}. Make room there, then run again."
+                    f"Could not write the checkpoint file {self._path}: {error}. Free some space there, then run again."
                 ) from error
             raise InvalidRequest(f"The checkpoint file {self._path} can't be used: {error}.") from error
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointedWork:
-    """The work of a plan, with a checkpoint that is asked first and told afterwards.
+    """The work of a plan, with a checkpoint that is read first and written afterwards.
 
     ``reused`` gets the paths of files that an earlier run wrote.
     """

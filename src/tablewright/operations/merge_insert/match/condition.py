@@ -97,7 +97,7 @@ def compile_table_condition(text: str, table: Schema, now_ns: int | None = None)
 
 
 class _Sides(Scope):
-    """The two sides; a column without its side is told which to write."""
+    """The two sides; the error about a column without its side names what to write."""
 
     def named(self, text: str) -> Path | None:
         """The path of a field, given with its side or without."""

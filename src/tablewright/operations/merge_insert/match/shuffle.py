@@ -77,7 +77,7 @@ def source_tasks(
 
 
 def partitions_for(rows: int, limits: MatchLimits = DEFAULT_MERGE_LIMITS.match) -> int:
-    """How many partitions so many rows should have."""
+    """How many partitions this many rows should have."""
     return max(1, -(-rows // limits.shuffle_partition_rows))
 
 

@@ -144,7 +144,7 @@ def key_ranges(rows: int, key_bytes: int, limits: MatchLimits = DEFAULT_MERGE_LI
 
 
 def too_many_for_a_worker(rows: int, key_bytes: int, limits: MatchLimits = DEFAULT_MERGE_LIMITS.match) -> bool:
-    """Whether the keys of so many rows should be shuffled, rather than sent to every worker of Spark.
+    """Whether the keys of this many rows should be shuffled, rather than sent to every worker of Spark.
 
     >>> too_many_for_a_worker(1000, 8000), too_many_for_a_worker(10**7, 8 * 10**7)
     (False, True)
