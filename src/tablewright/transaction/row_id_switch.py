@@ -26,7 +26,8 @@ from dataclasses import replace
 import numpy as np
 
 from tablewright.errors import CommitConflict, InvalidRequest
-from tablewright.format.fragment import FRAGMENT_ID_MAX, FragmentList
+from tablewright.format.fragment import FragmentList
+from tablewright.format.limits import FRAGMENT_ID_MAX
 from tablewright.format.manifest import Manifest
 from tablewright.format.row_address import RowAddress
 from tablewright.format.row_id_ranges import encode_ranges

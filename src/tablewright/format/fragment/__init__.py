@@ -13,7 +13,6 @@ from tablewright.format.fragment.facts import FragmentFacts
 from tablewright.format.fragment.sequence import FragmentList
 from tablewright.format.fragment.text import fragment_from_json, fragment_to_json
 from tablewright.format.fragment.value import (
-    FRAGMENT_ID_MAX,
     PHYSICAL_ROWS_MAX,
     TOMBSTONE,
     DataFile,
@@ -24,7 +23,6 @@ from tablewright.format.fragment.value import (
 )
 
 __all__ = [
-    "FRAGMENT_ID_MAX",
     "PHYSICAL_ROWS_MAX",
     "TOMBSTONE",
     "DataFile",

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tablewright.format.fragment.value import (
-    FRAGMENT_ID_MAX,
     PHYSICAL_ROWS_MAX,
     DataFile,
     DeletionFile,
     Fragment,
 )
+from tablewright.format.limits import FRAGMENT_ID_MAX
 from tablewright.format.wire import Bools, Ints, Longs, Scan, Spans, as_buffer, scan
 
 __all__ = ["FragmentFacts", "facts_of", "facts_of_values"]

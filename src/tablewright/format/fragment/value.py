@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from tablewright.format.inside import stays_inside
+from tablewright.format.limits import FRAGMENT_ID_MAX
 
 __all__ = [
-    "FRAGMENT_ID_MAX",
     "PHYSICAL_ROWS_MAX",
     "TOMBSTONE",
     "DataFile",
@@ -30,7 +30,6 @@ __all__ = [
 TOMBSTONE = -2
 """Stands in ``DataFile.fields`` for a column that is in the file but no longer in the table."""
 
-FRAGMENT_ID_MAX = (1 << 32) - 1
 """Inclusive: a row address has 32 bits for the fragment."""
 
 PHYSICAL_ROWS_MAX = 1 << 32
