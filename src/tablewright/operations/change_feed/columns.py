@@ -6,9 +6,9 @@ column (and each member of a struct) the counterpart in the earlier version is
 
 1. the field of the same id, if it has the same type: a column that was renamed keeps its id. An id that was given to
    another column after the first was dropped is not the same field;
-2. else the field that became this one by casts, which give another id and type: its values are cast;
-3. else the field of the same name, if its values can be cast;
-4. else none: the column did not exist, and is null.
+2. else the field that became this one by casts, which give another id and type: its values are cast
+   (:mod:`.fields` says which field that is);
+3. else none: the column did not exist, and is null. One that was dropped, and had the same name, is another column.
 
 A column that the last version does not have any more is not in the feed.
 """
@@ -27,7 +27,7 @@ from tablewright.format.logical_types import STRUCT
 from tablewright.format.schema import Schema
 from tablewright.operations.columns.cast import recast
 
-__all__ = ["fit_rows", "new_ids", "nullable_schema", "renamed_ids", "side_schema"]
+__all__ = ["fit_rows", "new_ids", "nullable_schema", "shared_ids", "side_schema"]
 
 _FREE_FIELD_IDS = 1 << 30
 """From here on no table has field ids, so no file holds them: such a field reads as null."""
@@ -46,13 +46,9 @@ def nullable_schema(schema: Schema) -> Schema:
     )
 
 
-def renamed_ids(side: Schema, feed: Schema) -> frozenset[int]:
-    """Fields that look renamed: one id and type, two names. Only the versions between tell if it is one field."""
-    return frozenset(
-        node.id
-        for node in feed.fields
-        if side.has(node.id) and _same_type(side.by_id(node.id), node) and side.by_id(node.id).name != node.name
-    )
+def shared_ids(side: Schema, feed: Schema) -> frozenset[int]:
+    """Fields that look the same, by id and type. Only files and versions between tell if they are."""
+    return _same_ids(side, feed, frozenset())
 
 
 def new_ids(side: Schema, feed: Schema, others: frozenset[int]) -> frozenset[int]:
@@ -85,7 +81,6 @@ def _same_ids(side: Schema, feed: Schema, others: frozenset[int]) -> frozenset[i
 class _Walk:
     def __init__(self, side: Schema, feed: Schema, same: frozenset[int], origins: Mapping[int, int]) -> None:
         self._side, self._feed, self._same, self._origins = side, feed, same, origins
-        self._known = same.union(origins.values())
         self._free = count(_FREE_FIELD_IDS)
 
     def below(self, feed_id: int, side_id: int | None, parent_id: int) -> Iterator[Field]:
@@ -106,8 +101,6 @@ class _Walk:
     def _twin(self, node: Field, side_id: int) -> Field | None:
         siblings = _children(self._side, side_id)
         id = node.id if node.id in self._same else self._origins.get(node.id)
-        if id is None:
-            id = next((each.id for each in siblings if each.name == node.name and each.id not in self._known), None)
         twin = next((each for each in siblings if each.id == id), None)
         return twin if twin is not None and self._can_be_cast(twin, node) else None
 

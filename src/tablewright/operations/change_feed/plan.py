@@ -23,7 +23,7 @@ from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter, Predicate, compile_filter
 from tablewright.format.blobs import as_descriptions
 from tablewright.format.schema import Schema
-from tablewright.operations.change_feed.columns import new_ids, nullable_schema, renamed_ids, side_schema
+from tablewright.operations.change_feed.columns import new_ids, nullable_schema, shared_ids, side_schema
 from tablewright.operations.change_feed.fields import FieldHistory
 from tablewright.operations.change_feed.limits import DEFAULT_FEED_LIMITS, FeedLimits
 from tablewright.operations.change_feed.pairs import compare_versions
@@ -137,7 +137,7 @@ class FeedPlan:
     def _reads(self, source: Snapshot) -> SideReads:
         """How rows of a version are read; versions with the same fields share it."""
         last = self.end.schema
-        others = self.fields.different(source, renamed_ids(source.schema, last))
+        others = self.fields.different(source, shared_ids(source.schema, last))
         origins = self.fields.origins(source, new_ids(source.schema, last, others))
         fields = (source.schema, others, origins)
         for known, reads in self._sides:

@@ -9,7 +9,7 @@ import pytest
 
 from tablewright.errors import InvalidRequest
 from tablewright.format.schema import Schema
-from tablewright.operations.change_feed.columns import fit_rows, nullable_schema, renamed_ids, side_schema
+from tablewright.operations.change_feed.columns import fit_rows, nullable_schema, shared_ids, side_schema
 
 OLD = Schema.from_arrow(
     pa.schema(
@@ -27,8 +27,10 @@ def _with(
     return Schema(fields=tuple(nodes))
 
 
-def _sides(feed: Schema, others: frozenset[int] = frozenset()) -> list[tuple[str, str, int | None]]:
-    found = side_schema(OLD, feed, others)
+def _sides(
+    feed: Schema, others: frozenset[int] = frozenset(), origins: dict[int, int] | None = None
+) -> list[tuple[str, str, int | None]]:
+    found = side_schema(OLD, feed, others, origins or {})
     return [(node.name, node.logical_type, node.id if OLD.has(node.id) else None) for node in found.fields]
 
 
@@ -41,17 +43,24 @@ def test_renamed_fields_keep_their_id_and_dropped_ones_are_not_there() -> None:
         ("z", "int64", 3),
         ("y", "string", 4),
     ]
-    assert renamed_ids(OLD, feed) == {1, 3}
+    assert shared_ids(OLD, feed) == {0, 1, 2, 3, 4}
     # the id was given to another field meanwhile
     assert _sides(feed, frozenset({1}))[1] == ("m", "int32", None)
 
 
-def test_cast_fields_are_found_by_name_and_come_as_they_were() -> None:
+def test_cast_fields_come_as_they_were() -> None:
     feed = _with((1, {"id": 8, "logical_type": "int64"}), (4, {"id": 9, "logical_type": "large_string"}))
-    assert _sides(feed)[1] == ("n", "int32", 1)
-    assert _sides(feed)[4] == ("y", "string", 4)
+    assert _sides(feed, origins={8: 1, 9: 4})[1] == ("n", "int32", 1)
+    assert _sides(feed, origins={8: 1, 9: 4})[4] == ("y", "string", 4)
     # a type that nothing can be cast to is another column
-    assert _sides(_with((5, {"id": 8, "logical_type": "bool"})))[5] == ("gone", "bool", None)
+    boolean = _with((5, {"id": 8, "logical_type": "bool"}))
+    assert _sides(boolean, origins={8: 5})[5] == ("gone", "bool", None)
+
+
+def test_a_name_alone_is_no_counterpart() -> None:
+    feed = _with((1, {"id": 8}), (4, {"id": 9}))
+    assert _sides(feed)[1] == ("n", "int32", None)
+    assert _sides(feed)[4] == ("y", "string", None)
 
 
 def test_a_name_that_moved_to_another_field_is_not_followed() -> None:

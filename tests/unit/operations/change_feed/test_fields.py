@@ -21,7 +21,7 @@ def _origins(ds: tw.LanceDataset, source: int, end: int) -> dict[str, str]:
     before, after = (ds.checkout_version(version)._snapshot for version in (source, end))
     ids = frozenset(node.id for node in after.schema.fields)
     found = FieldHistory(source, after).origins(before, ids)
-    return {after.schema.path(new): before.schema.path(old) for new, old in found.items()}
+    return {after.schema.path(new): before.schema.path(old) for new, old in found.items() if new != old}
 
 
 def test_ids_are_followed_through_the_versions() -> None:
@@ -73,3 +73,21 @@ def test_what_was_dropped_and_added_in_one_place_is_no_cast(tmp_path: Path) -> N
     (tmp_path / "t" / manifest_path(2)).unlink()
     assert [each["version"] for each in ds.versions()] == [1, 3]
     assert _origins(ds, 1, 3) == {}
+
+
+def test_past_versions_that_are_gone_the_name_decides(tmp_path: Path) -> None:
+    ds = tw.write_dataset({"id": [1], "a": [1]}, str(tmp_path / "t"), enable_stable_row_ids=True)
+    ds.alter_columns({"path": "a", "data_type": pa.int32()})
+    ds.alter_columns({"path": "a", "data_type": pa.int16()})
+    assert _origins(ds, 1, 3) == {"a": "a"}
+    (tmp_path / "t" / manifest_path(2)).unlink()
+    assert _origins(ds, 1, 3) == {"a": "a"}
+
+
+def test_a_file_of_both_versions_shows_that_a_field_is_the_same(tmp_path: Path) -> None:
+    """Then no version between is read."""
+    ds = tw.write_dataset({"id": [1], "a": [1], "b": [1]}, str(tmp_path / "t"), enable_stable_row_ids=True)
+    for number in (2, 3):
+        ds.insert({"id": [number], "a": [1], "b": [1]})
+    (tmp_path / "t" / manifest_path(2)).write_bytes(b"damaged")
+    assert _different(ds, 1, 3) == frozenset()
