@@ -18,7 +18,7 @@ from pyroaring import BitMap
 from tests.bounded import run_bounded
 
 from .referee import UNDER_TEST, lance, ours
-from .wire import ManifestBytes, build, latest_manifest, parse, patch, varint
+from .wire import ManifestBytes, build, latest_manifest, parse, patch, put, varint
 
 pytestmark = pytest.mark.skipif(UNDER_TEST != "tablewright", reason="the errors are ours")
 
@@ -213,3 +213,29 @@ def test_deleted_rows_that_are_not_counted_are_never_counted_as_alive(table: Pat
             call()
     lance.dataset(str(table)).update_config({"any": "commit"})
     assert ours.dataset(str(table)).count_rows() == ours.dataset(str(table)).to_table().num_rows == 2999
+
+
+@pytest.mark.parametrize("next_row_id", [0, 2, 2999])
+@pytest.mark.parametrize("verb", ["insert", "merge", "overwrite"])
+def test_row_ids_that_exist_are_not_given_out_again(table: Path, next_row_id: int, verb: str) -> None:
+    """A manifest that has lost its high-water mark: take, updates and the feed would mix up rows of one id."""
+    path = latest_manifest(table)
+    stored = ManifestBytes.read(path)
+    stored.manifest = put(stored.manifest, 14, next_row_id)
+    stored.write(path)
+    rows, before = {"id": [9000], "s": ["new"]}, {path.name for path in table.rglob("*.lance")}
+    ds = ours.dataset(str(table))
+    calls = {
+        "insert": lambda: ds.insert(rows),
+        "merge": lambda: ds.merge_insert("id").when_not_matched_insert_all().execute(rows),
+        "overwrite": lambda: ours.write_dataset(rows, ds, mode="overwrite"),
+    }
+    with pytest.raises(
+        ours.errors.CorruptTable, match=rf"the next row id is {next_row_id}, but rows have ids up to 2999"
+    ):
+        calls[verb]()
+    assert {path.name for path in table.rglob("*.lance")} == before
+    assert ours.dataset(str(table)).count_rows() == 2999
+    with pytest.raises(ours.errors.CorruptTable, match=f"not below next_row_id {next_row_id}"):
+        ours.dataset(str(table)).validate()
+    ours.dataset(str(table)).delete("id = 7")  # gives out no ids

@@ -43,7 +43,7 @@ from tablewright.format.transaction import (
     UpdateConfig,
     UpdateMode,
 )
-from tablewright.transaction import coverage
+from tablewright.transaction import coverage, lineage
 from tablewright.transaction.lineage import moved_rows, with_lineage, with_updated_rows, without_lineage
 from tablewright.transaction.row_id_switch import enables_row_ids, switched_on
 
@@ -80,6 +80,8 @@ def apply(
         after = switched_on(manifest)
     else:
         after = _changed(manifest, operation)
+        if after.next_row_id > manifest.next_row_id:
+            lineage.check_next_row_id(manifest.fragments, manifest.next_row_id)
     version = 1 if manifest is None else manifest.version + 1
     _check_limits(after, version)
     marked = after.max_allocated_field_id

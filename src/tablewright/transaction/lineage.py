@@ -14,9 +14,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tablewright.errors import InvalidRequest
-from tablewright.format.fragment import Fragment
+from tablewright.errors import CorruptTable, InvalidRequest
+from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.limits import NEXT_ROW_ID_MAX, check_limit
+from tablewright.format.row_id_ranges import row_id_ranges
 from tablewright.format.row_ids import (
     RowIdSequence,
     VersionSequence,
@@ -27,7 +28,39 @@ from tablewright.format.row_ids import (
 )
 from tablewright.format.row_set import RowSet
 
-__all__ = ["created_versions", "moved_rows", "with_lineage", "with_updated_rows", "without_lineage"]
+__all__ = [
+    "check_next_row_id",
+    "created_versions",
+    "moved_rows",
+    "with_lineage",
+    "with_updated_rows",
+    "without_lineage",
+]
+
+
+_LAST_FRAGMENTS = 256
+_SHORT_BYTES = 4096
+
+
+def check_next_row_id(fragments: FragmentList, next_row_id: int) -> None:
+    """Refuse to give out row ids that rows of a damaged manifest have already.
+
+    All fragments would take longer than a small insert into many of them. So the number of rows is compared, and the
+    ids of the last fragments, which have the highest ones; ``validate`` looks at all of them.
+    """
+    highest = max(fragments.total_live_rows - 1, _highest_row_id(fragments.raw[-_LAST_FRAGMENTS:]))
+    if highest >= next_row_id:
+        problem = f"the next row id is {next_row_id}, but rows have ids up to {highest} or above: they would come twice"
+        raise CorruptTable(fragments.path, (problem,))
+
+
+def _highest_row_id(raw: Sequence[bytes]) -> int:
+    """The highest id of serialised fragments; long sequences of other shapes than ranges are passed over."""
+    ranges = row_id_ranges(raw)
+    short = FragmentList([raw[place] for place in ranges.others.tolist() if len(raw[place]) <= _SHORT_BYTES])
+    sequences = (decode_row_ids(each.row_ids, f"fragment {each.id}") for each in short if each.row_ids is not None)
+    bounds = (sequence.bounds for sequence in sequences)
+    return max([-1, *ranges.lasts.tolist(), *(each[1] for each in bounds if each is not None)])
 
 
 def without_lineage(fragment: Fragment) -> Fragment:
