@@ -239,3 +239,15 @@ def test_row_ids_that_exist_are_not_given_out_again(table: Path, next_row_id: in
     with pytest.raises(ours.errors.CorruptTable, match=f"not below next_row_id {next_row_id}"):
         ours.dataset(str(table)).validate()
     ours.dataset(str(table)).delete("id = 7")  # gives out no ids
+
+
+def test_rows_of_a_version_that_is_yet_to_come_are_reported(table: Path) -> None:
+    def change(fragment: bytes) -> bytes:
+        run = build([(1, 2, span(0, 1000)), (2, 0, varint(1 << 62))])
+        return with_field(fragment, 7, build([(1, 2, run)]))
+
+    change_first_fragment(table, change)
+    with pytest.raises(
+        ours.errors.CorruptTable, match=rf"fragment 0: .*version {1 << 62}, and the table is at version"
+    ):
+        ours.dataset(str(table)).validate()

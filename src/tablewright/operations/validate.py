@@ -1,8 +1,8 @@
 """``validate``: a version against its files. Every problem is collected, none is mended.
 
 Per fragment: all data files can be opened, have as many rows as the manifest says and hold the columns it names; the
-deletion file can be read, says what the manifest says and stays within the rows; row lineage has one entry per row.
-Over the table: no live row id twice.
+deletion file can be read, says what the manifest says and stays within the rows; row lineage has one entry per row,
+and no version above the table's. Over the table: no live row id twice.
 """
 
 from __future__ import annotations
@@ -89,8 +89,11 @@ def _lineage_problems(snapshot: Snapshot, fragment: Fragment) -> Iterable[str]:
     ):
         yield f"{rows} row ids for {fragment.physical_rows} rows"
     for name, data in (("created-at", fragment.created_at), ("last-updated-at", fragment.last_updated_at)):
-        if data is not None and (rows := len(decode_versions(data, place))) != fragment.physical_rows:
-            yield f"{rows} {name} versions for {fragment.physical_rows} rows"
+        versions = None if data is None else decode_versions(data, place)
+        if versions is not None and len(versions) != fragment.physical_rows:
+            yield f"{len(versions)} {name} versions for {fragment.physical_rows} rows"
+        if versions is not None and (latest := int(versions.versions.max(initial=0))) > snapshot.version:
+            yield f"rows have the {name} version {latest}, and the table is at version {snapshot.version}"
 
 
 def _repeated_row_ids(snapshot: Snapshot) -> list[str]:
