@@ -19,7 +19,7 @@ Scanners and fragments of pyarrow can't be given a C++ part at all. Ours are cla
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,7 +42,7 @@ _PART_ROWS_MIN, _PARTS_MAX, _PART_BYTES_MAX = 128 * 1024, 64, 1024**3
 _FORMAT = pads.IpcFileFormat()
 
 
-class ArrowDataset(Pinned, pads.UnionDataset):  # type: ignore[misc]
+class ArrowDataset(Pinned, pads.UnionDataset):
     """A ``pyarrow.dataset.Dataset`` of the rows of one version.
 
     >>> import pyarrow.dataset as pads, tablewright as tw
@@ -51,9 +51,9 @@ class ArrowDataset(Pinned, pads.UnionDataset):  # type: ignore[misc]
     {'id': [2, 3]}
     """
 
-    def __new__(cls, *args: Any, **options: Any) -> ArrowDataset:
+    def __new__(cls, *args: Any, **options: Any) -> Self:
         """An object that C++ may look at before ``__init__`` has run."""
-        self: ArrowDataset = super().__new__(cls)
+        self = super().__new__(cls)
         pads.UnionDataset.__init__(self, _NOTHING.schema, [_NOTHING])
         return self
 
@@ -66,8 +66,11 @@ class ArrowDataset(Pinned, pads.UnionDataset):  # type: ignore[misc]
         pads.UnionDataset.__init__(self, rows.schema, [rows.dataset()])
         super()._pin(table)
 
-    def _arrow_scanner(self, given: Mapping[str, Any]) -> pads.Scanner | None:
-        """pyarrow's own scanner if these are pyarrow's own options, as ``pyarrow.dataset.write_dataset`` gives them."""
+    def _arrow_scanner(self, given: Mapping[str, Any]) -> Any:
+        """pyarrow's own scanner if these are pyarrow's own options, as ``pyarrow.dataset.write_dataset`` gives them.
+
+        ``None`` otherwise. Callers of ``scanner`` get the type of ours, since only pyarrow gives such options.
+        """
         chosen = {name: value for name, value in given.items() if value is not None}
         if not chosen.keys() & ARROW_ONLY or chosen.keys() - _ARROW_OPTIONS or isinstance(chosen.get("filter"), str):
             return None
@@ -99,10 +102,11 @@ def passes_for(arrow_class: type) -> property:
 
 
 def _in_memory(data: Any) -> pa.Table:
-    return data.to_table() if hasattr(data, "to_table") else data
+    table: pa.Table = data.to_table() if hasattr(data, "to_table") else data
+    return table
 
 
-class _Rows(pafs.FileSystemHandler):  # type: ignore[misc]
+class _Rows(pafs.FileSystemHandler):
     """The filesystem: file ``i/n`` holds the ``i``-th of ``n`` equal ranges of rows."""
 
     def __init__(self, snapshot: Snapshot, defaults: Mapping[str, Any]) -> None:
@@ -181,7 +185,7 @@ class _Unreadable(_Rows):
         files = pafs.PyFileSystem(self)
         return pads.FileSystemDataset([_FORMAT.make_fragment("none", files)], self.schema, _FORMAT, files)
 
-    def _read(self, part: int = 0, parts: int = 1) -> pa.Table:
+    def _read(self, part: int = 0, parts: int = 1) -> NoReturn:
         raise self._error
 
     def open_input_file(self, path: str) -> pa.NativeFile:

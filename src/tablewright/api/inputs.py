@@ -64,7 +64,8 @@ not 'id long' of type str. Write for example pa.schema({"id": pa.int64()}).
     if is_struct_type(given):
         return arrow_schema(given)
     if hasattr(given, "to_pyarrow"):
-        return given.to_pyarrow()
+        schema: pa.Schema = given.to_pyarrow()
+        return schema
     raise UnknownInput(
         f"schema must be a pyarrow.Schema, a LanceSchema or a Spark StructType, not {given!r} of type "
         f'{type(given).__name__}. Write for example pa.schema({{"id": pa.int64()}}).'
@@ -189,7 +190,7 @@ def _array(name: str, values: Any, hints: pa.Schema) -> pa.Array | pa.ChunkedArr
         if hint is None:
             raise InvalidRequest(f"Column {name!r} has values of no single Arrow type: {error}") from error
         own = None  # tuples of a map, for one, have no type of their own
-    if hint is None or (own is not None and (own.type == hint or not fits(own.type, hint))):
+    if own is not None and (hint is None or own.type == hint or not fits(own.type, hint)):
         return own
     try:
         return pa.array(values, hint)

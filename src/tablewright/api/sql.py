@@ -122,7 +122,7 @@ class SqlQuery:
         return pa.RecordBatchReader.from_batches(frame.schema(), batches())
 
 
-class _Queried(pads.Dataset):  # type: ignore[misc]
+class _Queried(pads.Dataset):
     """The dataset as DataFusion asks for it: it reads fragment by fragment, with a projection and an Arrow filter."""
 
     def __init__(self, dataset: Queryable, options: dict[str, Any]) -> None:
@@ -130,13 +130,14 @@ class _Queried(pads.Dataset):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        return self._dataset.scanner(**self._options).projected_schema
+        schema: pa.Schema = self._dataset.scanner(**self._options).projected_schema
+        return schema
 
     def _how(self) -> dict[str, Any]:
         return {name: value for name, value in self._options.items() if name in _HOW}
 
-    def scanner(self, **asked: Any) -> Any:
-        return self._dataset.scanner(**{**asked, **self._how()})
+    def scanner(self, columns: Any = None, filter: Any = None, **asked: Any) -> Any:
+        return self._dataset.scanner(columns=columns, filter=filter, **{**asked, **self._how()})
 
     def get_fragments(self, filter: Any = None) -> list[_Part]:
         return [_Part(fragment, self._how()) for fragment in self._dataset.get_fragments()]

@@ -78,14 +78,19 @@ def _struct(schema: Schema, field_id: int, kind: pa.StructType, sources: Sequenc
 def _member(source: FieldValues, child_id: int) -> FieldValues | None:
     if child_id not in source.map.nodes:
         return None
+    if not isinstance(source.array, pa.StructArray):
+        raise CorruptTable(source.where, (f"a struct of the table is {source.array.type} there",))
     index = source.array.type.get_field_index(source.map.name_of(child_id))
     return replace(source, array=source.array.field(index)) if index >= 0 else None
 
 
-def _list(schema: Schema, field_id: int, kind: pa.DataType, sources: Sequence[FieldValues]) -> pa.Array:
+def _list(
+    schema: Schema, field_id: int, kind: pa.ListType | pa.LargeListType, sources: Sequence[FieldValues]
+) -> pa.Array:
     item = schema.children(field_id)[0]
-    held = [replace(source, array=_items(source.array)) for source in sources]
+    held = [replace(source, array=_items(source)) for source in sources]
     array = sources[0].array
+    assert isinstance(array, pa.ListArray | pa.LargeListArray), "the types of both are lists"
     items = assemble(schema, item.id, kind.value_type, held, len(held[0].array))
     offsets = array.offsets
     if len(array):
@@ -95,8 +100,11 @@ def _list(schema: Schema, field_id: int, kind: pa.DataType, sources: Sequence[Fi
     return build.from_arrays(offsets, items, type=kind, mask=mask)
 
 
-def _items(array: pa.Array) -> pa.Array:
+def _items(source: FieldValues) -> pa.Array:
     """The items that belong to the rows of a (maybe sliced) list array, deleted or null rows' items included."""
+    array = source.array
+    if not isinstance(array, pa.ListArray | pa.LargeListArray):
+        raise CorruptTable(source.where, (f"a list of the table is {array.type} there",))
     if not len(array):
         return array.values.slice(0, 0)
     first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()

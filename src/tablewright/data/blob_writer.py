@@ -72,6 +72,7 @@ class BlobWriter:
             return field.with_type(
                 pa.struct([self._codec_field(id, each) for id, each in zip(below, kind, strict=True)])
             )
+        assert at.is_list(kind) or at.is_large_list(kind), "blobs lie in structs and lists"
         item = self._codec_field(below[0], kind.value_field)
         return field.with_type(pa.large_list(item) if at.is_large_list(kind) else pa.list_(item))
 
@@ -83,9 +84,10 @@ class BlobWriter:
             return array
         below = [child.id for child in self._schema.children(node)]
         mask = array.is_null() if array.null_count else None
-        if at.is_struct(array.type):
+        if isinstance(array, pa.StructArray):
             members = [self._rebuilt(id, array.field(index)) for index, id in enumerate(below)]
             return pa.StructArray.from_arrays(members, fields=list(array.type), mask=mask)
+        assert isinstance(array, pa.ListArray | pa.LargeListArray), "blobs lie in structs and lists"
         offsets = array.offsets
         values = array.values.slice(offsets[0].as_py(), offsets[-1].as_py() - offsets[0].as_py())
         build = pa.LargeListArray if at.is_large_list(array.type) else pa.ListArray
@@ -94,6 +96,7 @@ class BlobWriter:
 
     def _stored(self, array: pa.Array, thresholds: Thresholds) -> pa.Array:
         """Blobs of one column, in the form that the codec takes."""
+        assert isinstance(array, pa.StructArray), "a blob is a struct of its bytes or of where they lie"
         columns = {field.name: pc.struct_field(array, field.name) for field in array.type}
         sizes = pc.fill_null(pc.binary_length(columns["data"]), 0).to_numpy().astype(np.int64)
         alone = sizes > thresholds.dedicated
@@ -103,7 +106,9 @@ class BlobWriter:
         numbers, positions = np.zeros(len(outside), np.int64), np.zeros(len(outside), np.int64)
         values = columns["data"].take(pa.array(outside))
         for index, (row, value) in enumerate(zip(outside.tolist(), values, strict=True)):
+            assert isinstance(value, pa.BinaryScalar), "blobs are binary values"
             data = value.as_buffer()
+            assert data is not None, "a null is not longer than a threshold"
             if alone[row]:
                 numbers[index] = self._next()
                 self._put(int(numbers[index]), data.to_pybytes())

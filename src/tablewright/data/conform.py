@@ -46,12 +46,11 @@ def _solid(array: pa.Array) -> pa.Array:
 
 
 def _is_slice(array: pa.Array) -> bool:
-    kind = array.type
     if isinstance(array, pa.ExtensionArray):
         return _is_slice(array.storage)
-    if at.is_struct(kind):
-        return array.offset > 0 or any(_is_slice(array.field(index)) for index in range(kind.num_fields))
-    if at.is_list(kind) or at.is_large_list(kind) or at.is_map(kind):
+    if isinstance(array, pa.StructArray):
+        return array.offset > 0 or any(_is_slice(array.field(index)) for index in range(array.type.num_fields))
+    if isinstance(array, pa.ListArray | pa.LargeListArray):  # a map is a list of its entries
         return array.offset > 0 or array.values.offset > 0 or _is_slice(array.values)
     return False
 
@@ -72,9 +71,9 @@ def _fit(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
             return pa.ExtensionArray.from_storage(kind, array.cast(kind.storage_type))
         if isinstance(array, pa.ExtensionArray) and array.type != kind:
             return _fit(array.storage, kind, path)
-        if at.is_struct(kind) and at.is_struct(array.type):
+        if at.is_struct(kind) and isinstance(array, pa.StructArray):
             return _struct(array, kind, path)
-        if at.is_list(kind) and at.is_list(array.type):
+        if at.is_list(kind) and isinstance(array, pa.ListArray) and at.is_list(array.type):  # no map
             values = _fit(array.flatten() if array.null_count or array.offset else array.values, kind.value_type, path)
             return _list(array, values, kind)
         return array.cast(kind)
@@ -82,7 +81,7 @@ def _fit(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         raise InvalidRequest(f'Cannot cast column "{path}" from {array.type} to {kind}: {error}') from error
 
 
-def _struct(array: pa.Array, kind: pa.StructType, path: str) -> pa.Array:
+def _struct(array: pa.StructArray, kind: pa.StructType, path: str) -> pa.Array:
     members = []
     for member in kind:
         index = array.type.get_field_index(member.name)
@@ -94,7 +93,7 @@ def _struct(array: pa.Array, kind: pa.StructType, path: str) -> pa.Array:
     return pa.StructArray.from_arrays(members, fields=list(kind), mask=mask)
 
 
-def _list(array: pa.Array, values: pa.Array, kind: pa.DataType) -> pa.Array:
+def _list(array: pa.ListArray, values: pa.Array, kind: pa.ListType) -> pa.Array:
     if not (array.null_count or array.offset):
         return pa.ListArray.from_arrays(array.offsets, values, type=kind)
     lengths = pc.fill_null(pc.list_value_length(array), 0)
@@ -110,10 +109,12 @@ def _nulls(array: pa.Array, field: pa.Field, path: str) -> Iterator[str]:
     if at.is_struct(field.type):
         if not _strict_below(field.type):
             return
+        assert isinstance(array, pa.StructArray), "the array has the type of its field"
         live = array.drop_null() if array.null_count else array
         for index, member in enumerate(field.type):
             yield from _nulls(live.field(index), member, f"{path}.{member.name}")
     elif (at.is_list(field.type) or at.is_large_list(field.type)) and _strict_below(field.type):
+        assert isinstance(array, pa.ListArray | pa.LargeListArray), "the array has the type of its field"
         yield from _nulls(array.flatten(), field.type.value_field, f"{path}.{field.type.value_field.name}")
 
 

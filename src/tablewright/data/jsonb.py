@@ -31,7 +31,7 @@ _NULL, _STRING, _NUMBER, _FALSE, _TRUE, _CONTAINER = (code << 28 for code in ran
 _SPECIAL = {0x00: "0", 0x10: "NaN", 0x20: "Infinity", 0x30: "-Infinity"}
 
 
-def decode_json_array(array: pa.Array, kind: pa.DataType, where: str) -> pa.Array:
+def decode_json_array(array: pa.Array, kind: pa.JsonType, where: str) -> pa.Array:
     """A column of binary values as JSON text of the extension type ``kind``."""
     try:
         texts = [None if value is None else decode_jsonb(value) for value in array.to_pylist()]

@@ -243,4 +243,6 @@ def _open(
 
 def no_columns(rows: int) -> pa.RecordBatch:
     """A batch of ``rows`` rows without columns."""
-    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+    nothing = pa.Array.from_buffers(pa.struct([]), rows, [None])
+    assert isinstance(nothing, pa.StructArray), "its type is a struct"
+    return pa.RecordBatch.from_struct_array(nothing)

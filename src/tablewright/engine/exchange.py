@@ -71,4 +71,4 @@ def _differs(column: pa.Array) -> npt.NDArray[np.bool_]:
     else:
         unequal = pc.not_equal(here, before)
     one_is_null = pc.xor(here.is_null(), before.is_null())
-    return pc.coalesce(unequal, one_is_null).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return pc.coalesce(unequal, one_is_null).to_numpy(zero_copy_only=False)

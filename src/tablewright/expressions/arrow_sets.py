@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as at
 
 __all__ = ["with_unknown_nulls"]
 
@@ -36,8 +35,7 @@ def with_unknown_nulls(expression: pc.Expression) -> pc.Expression:
 
 
 def _changed(options: pa.Array) -> pa.Array:
-    index = options.type.get_field_index(_OPTION) if at.is_struct(options.type) else -1
-    if index < 0:
+    if not isinstance(options, pa.StructArray) or (index := options.type.get_field_index(_OPTION)) < 0:
         return options
     members = options.flatten()
     members[index] = pa.array([_INCONCLUSIVE] * len(options), members[index].type)

@@ -12,6 +12,8 @@ another (``operations/merge_insert/source/widening.py``).
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import pyarrow as pa
 import pyarrow.types as at
 
@@ -93,8 +95,8 @@ def _values(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if at.is_dictionary(kind) else kind
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind))
+def _is_list(kind: pa.DataType) -> TypeGuard[pa.ListType | pa.LargeListType | pa.FixedSizeListType]:
+    return at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind)
 
 
 def _is(kind: pa.DataType, family: tuple[object, ...]) -> bool:

@@ -13,7 +13,6 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as at
@@ -74,7 +73,8 @@ class Frame:
     def field(self, expression: Expr) -> pa.Field:
         """Type and nullability of an expression's value."""
         with _speaking():
-            return self._frame.select(expression.alias("value")).schema().field(0)
+            schema: pa.Schema = self._frame.select(expression.alias("value")).schema()
+        return schema.field(0)
 
     def values(self, expressions: Sequence[Expr]) -> list[pa.Array]:
         """One array per expression, one value per row."""
@@ -109,7 +109,7 @@ def _plain_structs(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _rebuilt(array: pa.Array) -> pa.Array:
-    if not at.is_struct(array.type) or not array.type.num_fields:
+    if not isinstance(array, pa.StructArray) or not array.type.num_fields:
         return array
     members = [_rebuilt(member) for member in array.flatten()]
     mask = array.is_null() if array.null_count else None
@@ -121,7 +121,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _plain(array: Any) -> pa.Array:
+def _plain(array: pa.Array) -> pa.Array:
     """Views become the plain text and binary types that Lance stores."""
     if pa.types.is_string_view(array.type):
         return array.cast(pa.string())

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.arrow_sets import with_unknown_nulls
-from tablewright.expressions.kernels import Condition
+from tablewright.expressions.kernels import Condition, as_mask
 from tablewright.expressions.scope import SchemaLike, Scope, empty_batch, with_system_columns
 from tablewright.expressions.sql import CompiledExpression, QuotedNames, compile_sql
 
@@ -44,8 +44,9 @@ class Predicate:
         if self.simple is not None:
             return self.simple.mask(batch)
         if self.sql is not None:
-            return self.sql.evaluate(batch)
-        return _arrow_values(batch.select(list(self.columns)), self.arrow)
+            return as_mask(self.sql.evaluate(batch))
+        assert self.arrow is not None, "a predicate has one of three forms"
+        return as_mask(_arrow_values(batch.select(list(self.columns)), self.arrow))
 
     def filter(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows for which the filter is true."""

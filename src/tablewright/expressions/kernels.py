@@ -57,7 +57,7 @@ class Remainder:
         if column.null_count:
             mask &= column.is_valid().to_numpy(zero_copy_only=False)
         bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
-        return pa.BooleanArray.from_buffers(pa.bool_(), len(mask), [None, bits])
+        return as_mask(pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits]))
 
     def _of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         rest = numbers // self.divisor  # quicker than numpy's own remainder
@@ -83,7 +83,13 @@ class Condition:
         first, *others = self.operands
         if isinstance(first, Remainder):
             return first.compared(self.function, others[0].as_py(), batch)
-        return pc.call_function(self.function, [_value(operand, batch) for operand in self.operands])
+        return as_mask(pc.call_function(self.function, [_value(operand, batch) for operand in self.operands]))
+
+
+def as_mask(values: pa.Array) -> pa.BooleanArray:
+    """The answers of a condition, which are booleans: values of another type would choose other rows."""
+    assert isinstance(values, pa.BooleanArray), f"a condition answers with booleans, not with {values.type}"
+    return values
 
 
 def _value(operand: Any, batch: pa.RecordBatch) -> Any:

@@ -17,6 +17,7 @@ Tests: ``tests/unit/format/test_schema.py``, ``tests/property/test_schema_codecs
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
 import pyarrow as pa
 import pyarrow.types as at
@@ -114,8 +115,8 @@ def _arrow_children(storage: pa.DataType, path: str) -> Iterator[pa.Field]:
         yield storage.value_field
 
 
-def _is_fixed_list_of_structs(storage: pa.DataType) -> bool:
-    return bool(at.is_fixed_size_list(storage) and at.is_struct(storage.value_type))
+def _is_fixed_list_of_structs(storage: pa.DataType) -> TypeGuard[pa.FixedSizeListType]:
+    return at.is_fixed_size_list(storage) and at.is_struct(storage.value_type)
 
 
 def _check_names(names: list[str], path: str) -> None:
@@ -161,7 +162,10 @@ def _arrow_type(node: Field, path: str, children: Children) -> pa.DataType:
         if node.logical_type == STRUCT:
             return pa.struct(below)
         if node.logical_type == MAP:
-            key, value = below[0].type
+            entries = below[0].type
+            if not at.is_struct(entries):
+                raise TypeError(f"its entries are of type {entries}")
+            key, value = entries
             return pa.map_(key.with_name("key"), value.with_name("value"))
         if is_list(node.logical_type):
             return pa.large_list(below[0]) if node.logical_type.startswith("large") else pa.list_(below[0])

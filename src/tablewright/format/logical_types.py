@@ -140,11 +140,11 @@ def _nested_name(arrow: pa.DataType) -> str | None:
     return MAP if at.is_map(arrow) else None
 
 
-def _fixed_list_name(arrow: pa.DataType, column: str) -> str:
+def _fixed_list_name(arrow: pa.FixedSizeListType, column: str) -> str:
     if arrow.list_size < 1:
         raise InvalidRequest(f"Column `{column}`: a fixed-size list needs a positive dimension, not {arrow.list_size}.")
-    item: pa.Field = arrow.value_field
-    inner: pa.DataType = item.type
+    item = arrow.value_field
+    inner = item.type
     extension = (item.metadata or {}).get(b"ARROW:extension:name", b"").decode(errors="replace")
     if isinstance(inner, pa.BaseExtensionType):
         extension, inner = inner.extension_name, inner.storage_type
@@ -168,7 +168,7 @@ def _struct_below(inner: pa.DataType) -> bool:
     return (levels > 0 and at.is_struct(inner)) or levels >= _FIXED_LIST_DEPTH_MAX
 
 
-def _dictionary_name(arrow: pa.DataType, column: str) -> str:
+def _dictionary_name(arrow: pa.DictionaryType, column: str) -> str:
     value = _STORED_AS.get(arrow.value_type, arrow.value_type)
     name = _NAME_BY_ARROW.get(value, ":")
     if ":" in name:  # the parts of a dictionary's name are split at colons, so its parts may not have any
@@ -209,12 +209,15 @@ def _leaf(name: str) -> pa.DataType | None:
     while name.startswith(_FIXED_LIST) and len(sizes) <= _FIXED_LIST_DEPTH_MAX:
         name, _, size = name.removeprefix(_FIXED_LIST).rpartition(":")
         sizes.append(int(size))
-    item = _bfloat16_item() if name == BFLOAT16 and sizes else _scalar(name)
-    for width in reversed(sizes):
-        if item is None or width < 1:
-            return None
-        item = pa.list_(item, width)
-    return item
+    if not sizes:
+        return _scalar(name)
+    item: pa.Field | pa.DataType | None = _bfloat16_item() if name == BFLOAT16 else _scalar(name)
+    if item is None or min(sizes) < 1:
+        return None
+    arrow = pa.list_(item, sizes.pop())
+    while sizes:
+        arrow = pa.list_(arrow, sizes.pop())
+    return arrow
 
 
 def _bfloat16_item() -> pa.Field:

@@ -308,4 +308,4 @@ def _plain(batch: pa.RecordBatch, kind: pa.DataType, where: str) -> pa.Array:
 def _storage(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    return array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+    return array.storage if isinstance(array, pa.ExtensionArray) else array

@@ -17,11 +17,13 @@ def fitted(keys: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     >>> fitted(pa.array([1, None], pa.int8()), pa.int64()).type
     DataType(int64)
     """
-    if isinstance(keys, pa.ChunkedArray):
-        keys = keys.combine_chunks()
-    if isinstance(keys.type, pa.BaseExtensionType):
+    return _fitted(keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys, kind)
+
+
+def _fitted(keys: pa.Array, kind: pa.DataType) -> pa.Array:
+    if isinstance(keys, pa.ExtensionArray):
         keys = keys.storage
-    if pa.types.is_dictionary(keys.type):
+    if isinstance(keys, pa.DictionaryArray):
         keys = keys.dictionary_decode()
     if keys.type == kind:
         return keys

@@ -73,14 +73,14 @@ class _Numbers:
             array = array.cast(pa.uint8())
             kind = array.type
         if kind == pa.uint64():
-            return array.to_numpy()  # type: ignore[no-any-return]
+            return array.to_numpy()
         if pa.types.is_unsigned_integer(kind):
-            return array.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+            return array.to_numpy().astype(np.int64)
         bits = array.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64(), 8: pa.int8()}[kind.bit_width]).to_numpy()
         if pa.types.is_floating(kind):
             magnitude = bits.dtype.type(np.iinfo(bits.dtype).max)
             bits = bits ^ ((bits >> bits.dtype.type(kind.bit_width - 1)) & magnitude)
-        return bits.astype(np.int64, copy=False)  # type: ignore[no-any-return]
+        return bits.astype(np.int64, copy=False)
 
     def bounds(self, array: pa.Array) -> npt.NDArray[Any]:
         present = self.values(array.drop_null())
@@ -167,7 +167,9 @@ def _big_endian(array: pa.Array) -> pa.Array:
     if not len(array):
         return pa.array([], pa.large_binary())
     width = array.type.byte_width
-    stored = np.frombuffer(array.buffers()[1], np.uint8).reshape(-1, width)[array.offset : array.offset + len(array)]
+    digits = array.buffers()[1]
+    assert digits is not None, "decimals have a buffer of their digits"
+    stored = np.frombuffer(memoryview(digits), np.uint8).reshape(-1, width)[array.offset : array.offset + len(array)]
     turned = stored[:, ::-1].copy()
     turned[:, 0] ^= 0x80
     offsets = np.arange(len(array) + 1, dtype=np.int64) * width
@@ -177,8 +179,9 @@ def _big_endian(array: pa.Array) -> pa.Array:
 def _characters(array: pa.Array, which: Longs, skip: Longs, width: int) -> npt.NDArray[np.uint8]:
     """``width`` bytes after the first ``skip`` of the values at ``which``, padded with zeros."""
     _, offsets_buffer, data_buffer = array.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int64)[array.offset : array.offset + len(array) + 1]
-    data = np.frombuffer(data_buffer or b"", np.uint8)
+    assert offsets_buffer is not None, "binary values have a buffer of their offsets"
+    offsets = np.frombuffer(memoryview(offsets_buffer), np.int64)[array.offset : array.offset + len(array) + 1]
+    data = np.frombuffer(memoryview(data_buffer or b""), np.uint8)
     starts, ends = offsets[:-1][which] + skip, offsets[1:][which]
     at = starts[:, np.newaxis] + np.arange(width)
     inside = at < ends[:, np.newaxis]

@@ -94,7 +94,7 @@ def _values(snapshot: Snapshot, fragment: Fragment, field_id: int, offsets: Long
     wanted = schema.project_ids([field_id])
     batches = list(read_fragment(snapshot, fragment, schema, wanted, offsets=offsets))
     column = pa.chunked_array([batch.column(0) for batch in batches]).combine_chunks()
-    while pa.types.is_struct(column.type):
+    while isinstance(column, pa.StructArray):
         column = column.flatten()[0]
     return column
 

@@ -55,6 +55,7 @@ def _ordering(key: Any, scope: Scope) -> Ordering:
         raise InvalidRequest(f"Invalid user input: Column {name} not found. {error}") from None
     kind = scope.schema.field(path[0]).type
     for part in path[1:]:
+        assert at.is_struct(kind), "the path of a field leads through structs"
         kind = kind.field(part).type
     if at.is_nested(kind):
         raise InvalidRequest(f"Invalid user input: rows can't be ordered by {name}, which is of type {kind}.")

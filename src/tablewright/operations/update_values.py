@@ -182,6 +182,7 @@ def _find(table: Schema, path: Path) -> int:
 def _type_at(schema: pa.Schema, path: Path) -> pa.DataType:
     kind = schema.field(path[0]).type
     for name in path[1:]:
+        assert at.is_struct(kind), "the path of a field leads through structs"
         kind = kind.field(name).type
     return kind
 
@@ -224,6 +225,7 @@ def _put(array: pa.Array, path: Sequence[str], values: pa.Array) -> pa.Array:
     """A struct column with the values of one field inside of it."""
     if not path:
         return values
+    assert isinstance(array, pa.StructArray), "the path of a field leads through structs"
     index = array.type.get_field_index(path[0])
     members = array.flatten()  # what is below a null struct becomes null
     members[index] = _put(members[index], path[1:], values)

@@ -209,7 +209,7 @@ def run_again(plan: WritePlan, before: WritePlan, fragments: Sequence[Fragment],
 
 def _recast(array: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
     """Structs are cast member by member in their own order; writing puts the members in the table's."""
-    if not at.is_struct(kind) or not at.is_struct(array.type):
+    if not at.is_struct(kind) or not isinstance(array, pa.StructArray):
         return recast(array, kind, name)
     known = {member.name: member for member in kind}
     members = [

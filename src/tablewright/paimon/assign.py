@@ -324,4 +324,4 @@ def _in_order(placed: Sequence[pa.StructArray], messages: Sequence[Message]) -> 
         arrays = [partitions, groups, sides, positions, pa.nulls(count, pa.binary()), rows]
         sent.append(pa.Table.from_arrays(arrays, schema=_SENT))
         begin += count
-    return pa.concat_tables(sent).sort_by([(name, "ascending") for name in SORTED]).to_batches()  # type: ignore[no-any-return]
+    return pa.concat_tables(sent).sort_by([(name, "ascending") for name in SORTED]).to_batches()

@@ -74,6 +74,7 @@ def _adapt(array: pa.Array, stored: DataType, wanted: DataType) -> pa.Array:
     target = wanted.to_arrow()
     if wanted.root != "ROW" or _same_fields(stored, wanted):
         return array if array.type == target else array.cast(target)
+    assert isinstance(array, pa.StructArray), "a ROW is read as a struct"
     members = array.flatten()
     places = {child.id: index for index, child in enumerate(stored.children)}
     parts = [

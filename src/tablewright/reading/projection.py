@@ -209,6 +209,7 @@ def _field(schema: pa.Schema, output: Output) -> pa.Field:
     field = schema.field(output.path[0])
     nullable = field.nullable
     for name in output.path[1:]:
+        assert pa.types.is_struct(field.type), "the path of a field leads through structs"
         field = field.type.field(name)
         nullable = nullable or field.nullable
     if output.path[0] in SYSTEM_COLUMNS:

@@ -130,7 +130,8 @@ def _message_rows(spark: Any, messages: Sequence[Message]) -> Any:
 def _place_body(code: bytes, require: Callable[[], None]) -> Callable[..., pa.Array]:
     def body(*columns: pa.Array) -> pa.Array:
         require()
-        return pickle.loads(code)(columns)
+        places: pa.Array = pickle.loads(code)(columns)
+        return places
 
     # Spark tells by the annotations what kind of function this is, and wants the types themselves.
     body.__annotations__ = {"columns": pa.Array, "return": pa.Array}

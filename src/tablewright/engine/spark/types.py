@@ -51,11 +51,11 @@ _LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], pa.D
     (at.is_string_view, lambda _: pa.string()),
     (at.is_binary_view, lambda _: pa.binary()),
     (at.is_fixed_size_binary, lambda _: pa.binary()),
-    (at.is_timestamp, lambda type: pa.timestamp("us", "UTC" if type.tz else None)),
+    (at.is_timestamp, lambda type: pa.timestamp("us", "UTC" if at.is_timestamp(type) and type.tz else None)),
     (at.is_date64, lambda _: pa.date32()),
     (at.is_time, lambda _: pa.time64("ns")),
     (at.is_duration, lambda _: pa.duration("us")),
-    (at.is_decimal, lambda type: pa.decimal128(type.precision, type.scale)),
+    (at.is_decimal, lambda type: pa.decimal128(type.precision, type.scale) if at.is_decimal(type) else type),
 )
 _AS_IT_IS = (
     at.is_boolean,

@@ -53,7 +53,7 @@ def encode_deletion_vector(deleted: RowSet, file_type: DeletionFileType) -> byte
     with pa.ipc.new_file(sink, _SCHEMA, options=options) as writer:
         column = pa.array(np.frombuffer(offsets, np.uint32), pa.uint32())
         writer.write_batch(pa.record_batch([column], schema=_SCHEMA))
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+    return sink.getvalue().to_pybytes()
 
 
 def decode_deletion_vector(data: bytes, file_type: DeletionFileType, path: str, rows_max: int | None = None) -> RowSet:

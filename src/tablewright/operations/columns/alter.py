@@ -159,6 +159,7 @@ def _changed(field: Field, alteration: Alteration) -> Field:
 
 def _cast(table: Schema, own: Field, changed: Field, alteration: Alteration, number: int) -> tuple[Field, ...] | None:
     """The nodes of a field of another type; ``None`` if the type is what it was."""
+    assert alteration.data_type is not None, "an alteration that gives no type casts nothing"
     known = table.arrow_field(own.id).type
     nodes = Schema.from_arrow(pa.schema([pa.field("x", alteration.data_type, changed.nullable)]), number)
     wanted = nodes.to_arrow().field(0).type

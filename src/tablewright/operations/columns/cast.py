@@ -42,7 +42,7 @@ def recast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     """
     if array.type == kind:
         return array
-    if at.is_struct(kind) and at.is_struct(array.type):
+    if at.is_struct(kind) and isinstance(array, pa.StructArray):
         members = [
             recast(array.field(index), member.type, f"{path}.{member.name}") for index, member in enumerate(kind)
         ]
@@ -59,7 +59,8 @@ def recast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         ) from error
 
 
-def _list(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+def _list(array: pa.Array, kind: pa.ListType | pa.LargeListType, path: str) -> pa.Array:
+    assert isinstance(array, pa.ListArray | pa.LargeListArray), "the types of both are lists"
     offsets = array.offsets
     first, last = (offsets[0].as_py(), offsets[-1].as_py()) if len(array) else (0, 0)
     items = recast(array.values.slice(first, last - first), kind.value_type, f"{path}.{kind.value_field.name}")

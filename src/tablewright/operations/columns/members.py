@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.types as at
 
 from tablewright.operations.columns.compute import Computation
 from tablewright.reading.projection import Path
@@ -41,8 +42,10 @@ class WithMembers:
         return pa.RecordBatch.from_arrays(arrays, names=self.schema.names)
 
 
-def _grown(old: pa.StructArray, new: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+def _grown(old: pa.Array, new: pa.Array, kind: pa.DataType) -> pa.Array:
     """The members of both; where the old struct is null, it stays null."""
+    assert isinstance(old, pa.StructArray) and isinstance(new, pa.StructArray), "only structs get members"
+    assert at.is_struct(kind), "and stay structs"
     members = []
     for member in kind:
         mine, theirs = old.type.get_field_index(member.name), new.type.get_field_index(member.name)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import pyarrow as pa
 
@@ -149,5 +150,5 @@ def _taken(name: str, known: pa.DataType, given: pa.DataType) -> InvalidColumns:
     return InvalidColumns(f"{text}. Choose another name, or drop the column first.")
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+def _is_list(kind: pa.DataType) -> TypeGuard[pa.ListType | pa.LargeListType]:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)

@@ -49,7 +49,7 @@ def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 # ------------------------------------------------------------------------------------------------------- dictionaries
 def _apart(array: pa.Array) -> pa.Array:
     """The values with their dictionaries taken apart: Arrow can't unite dictionaries that hold nulls."""
-    if at.is_dictionary(array.type):
+    if isinstance(array, pa.DictionaryArray):
         return array.dictionary_decode()
     plain = _plain(array.type)
     return array if plain == array.type else array.cast(plain)

@@ -159,16 +159,16 @@ def cells_of(name: str, array: pa.Array, kind: pa.DataType | None = None) -> Cel
             raise _refused(name, each)
     if at.is_dictionary(kind):
         kind = kind.value_type
-    if at.is_dictionary(array.type):
+    if isinstance(array, pa.DictionaryArray):
         array = array.dictionary_decode()
     nulls = ~array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
     if at.is_timestamp(kind) and at.is_timestamp(array.type):
-        return _timestamps(array, is_compact=kind.unit in ("s", "ms"), nulls=nulls)
+        return _timestamps(array, array.type.unit, is_compact=kind.unit in ("s", "ms"), nulls=nulls)
     if at.is_time(kind) and at.is_time(array.type):
-        return Cells(_cleared(_times(array), nulls), None, nulls)
+        return Cells(_cleared(_times(array, array.type.unit), nulls), None, nulls)
     array = _cast(name, array, _plain(kind))
     if at.is_decimal(array.type):
-        return _decimals(name, array, nulls)
+        return _decimals(name, array, array.type.precision, nulls)
     if at.is_large_binary(array.type) or at.is_binary(array.type):
         return _bytes(array, nulls)
     return Cells(_cleared(_numbers(array), nulls), None, nulls)
@@ -217,7 +217,7 @@ def _values(array: pa.Array, dtype: str, per_value: int = 1) -> npt.NDArray[Any]
     if buffer is None or not len(array):
         return np.zeros(0, dtype)
     begin = array.offset * per_value
-    return np.frombuffer(buffer, dtype)[begin : begin + len(array) * per_value]
+    return np.frombuffer(memoryview(buffer), dtype)[begin : begin + len(array) * per_value]
 
 
 def _numbers(array: pa.Array) -> Words:
@@ -225,9 +225,9 @@ def _numbers(array: pa.Array) -> Words:
     return _values(array, f"<u{array.type.bit_width // 8}").astype(np.uint64)
 
 
-def _times(array: pa.Array) -> Words:
+def _times(array: pa.Array, unit: str) -> Words:
     ticks = _values(array, f"<i{array.type.bit_width // 8}").astype(np.int64)
-    per_second = _UNITS_PER_SECOND[array.type.unit]
+    per_second = _UNITS_PER_SECOND[unit]
     millis = ticks * (1_000 // per_second) if per_second <= 1_000 else ticks // (per_second // 1_000)
     return millis.view(np.uint64)
 
@@ -238,9 +238,9 @@ def _cleared(slots: Words, nulls: npt.NDArray[np.bool_] | None) -> Words:
     return slots
 
 
-def _timestamps(array: pa.Array, *, is_compact: bool, nulls: npt.NDArray[np.bool_] | None) -> Cells:
+def _timestamps(array: pa.Array, unit: str, *, is_compact: bool, nulls: npt.NDArray[np.bool_] | None) -> Cells:
     ticks = _values(array, "<i8")
-    per_second = _UNITS_PER_SECOND[array.type.unit]
+    per_second = _UNITS_PER_SECOND[unit]
     if per_second <= 1_000:
         millis, nanos = ticks * np.int64(1_000 // per_second), np.zeros(len(ticks), np.int64)
     else:
@@ -253,11 +253,11 @@ def _timestamps(array: pa.Array, *, is_compact: bool, nulls: npt.NDArray[np.bool
 
 
 # ------------------------------------------------------------------------------------------------------------ decimals
-def _decimals(name: str, array: pa.Array, nulls: npt.NDArray[np.bool_] | None) -> Cells:
+def _decimals(name: str, array: pa.Array, precision: int, nulls: npt.NDArray[np.bool_] | None) -> Cells:
     pairs = _values(array, "<u8", 2)
     low, high = _cleared(pairs[0::2].copy(), nulls), _cleared(pairs[1::2].copy(), nulls)
     sign = (high.view(np.int64) >> 63).view(np.uint64)
-    if array.type.precision <= COMPACT_DIGITS_MAX:
+    if precision <= COMPACT_DIGITS_MAX:
         if np.any((low.view(np.int64) >> 63).view(np.uint64) != high):
             raise InvalidRequest(f"Column {name!r} of type {array.type} holds values of more digits than it may.")
         return Cells(low, None, nulls)
@@ -288,11 +288,12 @@ def _bytes(array: pa.Array, nulls: npt.NDArray[np.bool_] | None) -> Cells:
     if not count or offsets_buffer is None:
         return Cells(np.zeros(count, np.uint64))
     width = "<i8" if at.is_large_binary(array.type) else "<i4"
-    offsets = np.frombuffer(offsets_buffer, width)[array.offset : array.offset + count + 1].astype(np.int64)
+    offsets = np.frombuffer(memoryview(offsets_buffer), width)[array.offset : array.offset + count + 1].astype(np.int64)
     begin, end = int(offsets[0]), int(offsets[-1])
     data = np.zeros((end - begin + 7) // WORD + 2, np.uint64)
     if end > begin:
-        data.view(np.uint8)[: end - begin] = np.frombuffer(data_buffer, np.uint8, end - begin, begin)
+        assert data_buffer is not None, "values with bytes have a buffer of them"
+        data.view(np.uint8)[: end - begin] = np.frombuffer(memoryview(data_buffer), np.uint8, end - begin, begin)
     starts, sizes = offsets[:-1] - begin, np.diff(offsets)
     if nulls is not None:
         sizes[nulls] = 0

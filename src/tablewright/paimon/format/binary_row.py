@@ -120,7 +120,7 @@ def encode_rows(rows: pa.RecordBatch, types: Sequence[pa.DataType] | None = None
     """
     if types is not None and len(types) != rows.num_columns:
         raise InvalidRequest(f"There are {rows.num_columns} columns and {len(types)} types.")
-    kinds = types or [None] * rows.num_columns
+    kinds: Sequence[pa.DataType | None] = types or [None] * rows.num_columns
     fields = [cells_of(name, rows.column(i), kinds[i]) for i, name in enumerate(rows.schema.names)]
     nulls = _null_words(fields, rows.num_rows)
     cursor: Any = WORD * (len(nulls) + len(fields))
@@ -278,7 +278,7 @@ def _text(data: bytes, slot: bytes, tails: int) -> bytes:
     return _tail(data, slot, tails, struct.unpack_from("<I", slot)[0])
 
 
-def _decimal(data: bytes, slot: bytes, tails: int, kind: pa.DataType) -> Decimal:
+def _decimal(data: bytes, slot: bytes, tails: int, kind: pa.Decimal128Type | pa.Decimal256Type) -> Decimal:
     if kind.precision <= COMPACT_DIGITS_MAX:
         unscaled = int.from_bytes(slot, "little", signed=True)
     else:
@@ -291,7 +291,7 @@ def _decimal(data: bytes, slot: bytes, tails: int, kind: pa.DataType) -> Decimal
     return Decimal(unscaled).scaleb(-kind.scale, _EXACT)
 
 
-def _timestamp(data: bytes, slot: bytes, tails: int, kind: pa.DataType) -> Any:
+def _timestamp(data: bytes, slot: bytes, tails: int, kind: pa.TimestampType) -> Any:
     if kind.unit in ("s", "ms"):
         millis = int.from_bytes(slot, "little", signed=True)
         ticks = millis if kind.unit == "ms" else millis // 1_000

@@ -66,7 +66,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _filled(indices: pa.Array) -> Codes:
-    return pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)  # type: ignore[no-any-return]
+    return pc.fill_null(indices, -1).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
 
 
 def _joined(column: Column) -> pa.Array:

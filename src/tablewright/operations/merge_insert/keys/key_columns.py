@@ -64,9 +64,9 @@ def _at(batch: pa.RecordBatch, path: Path) -> pa.Array:
 
 def plain(array: pa.Array) -> pa.Array:
     """Values without what only wraps them: extension types and dictionaries."""
-    if isinstance(array.type, pa.BaseExtensionType):
+    if isinstance(array, pa.ExtensionArray):
         return plain(array.storage)
-    return array.dictionary_decode() if at.is_dictionary(array.type) else array
+    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
 
 
 def _shown(value: Any) -> str:
@@ -136,6 +136,7 @@ def _field_id(table: Schema, path: Sequence[str]) -> int:
 def _check_type(schema: pa.Schema, path: Path) -> None:
     kind = schema.field(path[0]).type
     for name in path[1:]:
+        assert at.is_struct(kind), "the path of a field leads through structs"
         kind = kind.field(name).type
     while isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type

@@ -53,7 +53,7 @@ def true_where(predicate: Predicate, batch: pa.RecordBatch) -> npt.NDArray[np.bo
         mask = predicate.mask(batch)
     except InvalidRequest as error:
         raise InvalidMerge(str(error)) from error
-    return mask.fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return mask.fill_null(False).to_numpy(zero_copy_only=False)
 
 
 def _struct(batch: pa.RecordBatch) -> pa.Array:
@@ -104,8 +104,13 @@ class _Sides(Scope):
         paths = (super(_Sides, self).named(name) for name in (text, *(f"{side}.{text}" for side in _SIDES)))
         return next((path for path in paths if path is not None), None)
 
+    def _of(self, side: str) -> Scope:
+        kind = self.schema.field(side).type
+        assert at.is_struct(kind), "a side is the struct of its columns"
+        return Scope(pa.schema(list(kind)))
+
     def unknown(self, name: str, among: Sequence[str] | None = None) -> InvalidRequest:
-        having = [side for side in _SIDES if Scope(pa.schema(list(self.schema.field(side).type))).column(name)]
+        having = [side for side in _SIDES if self._of(side).column(name)]
         if among is not None or not having:
             return super().unknown(name, among)
         return InvalidRequest(

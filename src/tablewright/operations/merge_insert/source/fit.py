@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import pyarrow as pa
 import pyarrow.types as at
@@ -172,14 +173,14 @@ def _lacking(own: pa.DataType, known: pa.DataType, path: str, updates: bool) -> 
             yield from _lacking(member.type, known.field(member.name).type, f"{path}.{member.name}", updates)
     elif updates and _is_list(own) and _is_list(known):
         below = f"{path}.{known.value_field.name}"
-        if at.is_struct(own.value_type):
+        if at.is_struct(own.value_type) and at.is_struct(known.value_type):
             names = {member.name for member in own.value_type}
             yield from (f"{below}.{member.name}" for member in known.value_type if member.name not in names)
         yield from _lacking(own.value_type, known.value_type, below, updates)
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind))
+def _is_list(kind: pa.DataType) -> TypeGuard[pa.ListType | pa.LargeListType | pa.FixedSizeListType]:
+    return at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind)
 
 
 def _optional(field: pa.Field) -> pa.Field:
@@ -220,7 +221,7 @@ def _check_key_members(given: pa.Schema, key: KeyColumns) -> None:
     for path, name in zip(key.paths, key.names, strict=True):
         kind = given.field(path[0]).type
         for part in path[1:]:
-            if kind.get_field_index(part) < 0:
+            if not at.is_struct(kind) or kind.get_field_index(part) < 0:
                 raise InvalidMerge(f"Invalid user input: Schema error: No field named {name} in the source.")
             kind = kind.field(part).type
 

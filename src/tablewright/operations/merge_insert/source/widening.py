@@ -12,14 +12,17 @@ Tests: ``tests/unit/operations/merge_insert/source/test_fit.py``, ``tests/differ
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import pyarrow as pa
 import pyarrow.types as at
 
 __all__ = ["widens"]
 
+Decimal: TypeAlias = "pa.Decimal128Type | pa.Decimal256Type"
+
 _TEXT = (at.is_string, at.is_large_string, at.is_string_view)
 _BYTES = (at.is_binary, at.is_large_binary, at.is_binary_view)
-_LISTS = (at.is_list, at.is_large_list)
 _UNITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _EXACT_BITS = {16: 11, 32: 24, 64: 53}
 """How many bits a float of so many bits has for whole numbers."""
@@ -42,7 +45,7 @@ def widens(own: pa.DataType, wanted: pa.DataType) -> bool:
         return widens(own.value_type, wanted)
     if at.is_struct(own) and at.is_struct(wanted):
         return all(_member_widens(member, wanted) for member in own)
-    if _is(own, _LISTS) and _is(wanted, _LISTS):
+    if (at.is_list(own) or at.is_large_list(own)) and (at.is_list(wanted) or at.is_large_list(wanted)):
         return widens(own.value_type, wanted.value_type)
     if at.is_map(own) and at.is_map(wanted):
         return widens(own.key_type, wanted.key_type) and widens(own.item_type, wanted.item_type)
@@ -74,7 +77,7 @@ def _integer_widens(own: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(bits <= (wanted.bit_width if at.is_unsigned_integer(wanted) else wanted.bit_width - 1))
 
 
-def _decimal_widens(own: pa.DataType, wanted: pa.DataType) -> bool:
+def _decimal_widens(own: Decimal, wanted: Decimal) -> bool:
     whole_digits = wanted.precision - wanted.scale >= own.precision - own.scale
     return bool(wanted.scale >= own.scale and whole_digits)
 
@@ -82,11 +85,15 @@ def _decimal_widens(own: pa.DataType, wanted: pa.DataType) -> bool:
 def _time_widens(own: pa.DataType, wanted: pa.DataType) -> bool:
     if at.is_date32(own) and at.is_date64(wanted):
         return True
-    for kind in (at.is_timestamp, at.is_time, at.is_duration):
-        if kind(own) and kind(wanted):
-            same_zone = not at.is_timestamp(own) or own.tz == wanted.tz or bool(own.tz and wanted.tz)
-            return bool(same_zone and _UNITS[own.unit] <= _UNITS[wanted.unit])
-    return False
+    if at.is_timestamp(own) and at.is_timestamp(wanted):
+        return (own.tz == wanted.tz or bool(own.tz and wanted.tz)) and _is_finer(own.unit, wanted.unit)
+    if at.is_time(own) and at.is_time(wanted):
+        return _is_finer(own.unit, wanted.unit)
+    return at.is_duration(own) and at.is_duration(wanted) and _is_finer(own.unit, wanted.unit)
+
+
+def _is_finer(own: str, wanted: str) -> bool:
+    return _UNITS[own] <= _UNITS[wanted]
 
 
 def _is_json(kind: pa.DataType) -> bool:

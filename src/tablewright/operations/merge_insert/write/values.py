@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as at
 
 from tablewright.data.conform import conform
 from tablewright.format.row_set import Offsets
@@ -90,7 +89,7 @@ def _merged_values(fitted: FittedSchema, name: str, source: pa.RecordBatch, targ
 
 def _members_of_both(own: pa.Array, given: pa.Array) -> pa.Array:
     """A struct with some of its members exchanged."""
-    if not (at.is_struct(own.type) and at.is_struct(given.type)):
+    if not (isinstance(own, pa.StructArray) and isinstance(given, pa.StructArray)):
         return given
     kept, new = own.flatten(), dict(zip(_names(given.type), given.flatten(), strict=True))
     members = [
