@@ -26,7 +26,7 @@ from tablewright.data.forks import hold_back_warnings_before_exec
 from tablewright.data.layout import FileLayout
 from tablewright.data.spool import Spool, fetch, present
 from tablewright.data.view import View, view_of
-from tablewright.errors import CorruptTable, InternalError
+from tablewright.errors import CorruptTable, InternalError, StorageError
 from tablewright.format.file_descriptor import repaired
 from tablewright.lazy import cached_property
 from tablewright.storage.address import join_uri
@@ -78,9 +78,13 @@ class DataFileWriter:
         if self._spool is not None:
             data = self._spool.read()
             self._spool.remove()
+            if len(data) != size:
+                raise StorageError(
+                    f"Could not write {self._where}: the temporary file has {len(data)} of {size} bytes."
+                )
             self._store.put(self._path, data)
         else:
-            sync_file(self._store, self._path)
+            sync_file(self._store, self._path, size)
         return rows, size
 
     def abort(self) -> None:

@@ -122,8 +122,15 @@ class LocalStore:
         """Make the directory for a file that the codec is going to write."""
         self._call("write", path, self._make_parents)
 
-    def sync(self, path: str) -> None:
-        """Make a file durable that the codec has written."""
+    def sync(self, path: str, size: int) -> None:
+        """Make a file durable that the codec has written, after a look at its size.
+
+        The codec of pylance 14 does not ask whether its last write succeeded: on a full disk it renames a file that
+        lacks these bytes, and reports success.
+        """
+        there = self._call("write", path, os.path.getsize)
+        if there != size:
+            raise self._written_in_part(path, there, size)
         if self._durable:
             self._call("write", path, local_files.sync_file)
 
@@ -153,6 +160,14 @@ class LocalStore:
 
     def _make_parents(self, file: str) -> None:
         local_files.make_directories(os.path.dirname(file), durable=self._durable)
+
+    def _written_in_part(self, path: str, there: int, size: int) -> StorageError:
+        error = StorageError(
+            f"Could not write {join_uri(self._location.uri, path)}: {there} of its {size} bytes are there. The disk is "
+            "full, or a quota or limit on file sizes is reached: free some space, then run again."
+        )
+        error.nothing_written = True
+        return error
 
     def _check_readable(self, path: str, file: str) -> None:
         """Raise if ``path`` exists and is no regular file: it would keep the name taken forever, and can't be read."""

@@ -78,8 +78,8 @@ class SubtreeStore:
     def prepare(self, path: str) -> None:
         prepare_file(self.parent, self._up(path))
 
-    def sync(self, path: str) -> None:
-        sync_file(self.parent, self._up(path))
+    def sync(self, path: str, size: int) -> None:
+        sync_file(self.parent, self._up(path), size)
 
     def delete_tree(self, prefix: str, keep: Collection[str] = (), last: str | None = None) -> int:
         return delete_tree(self.parent, self._up(prefix), [self._up(path) for path in keep], last)
@@ -146,11 +146,11 @@ def prepare_file(store: Store, path: str) -> None:
         prepare(path)
 
 
-def sync_file(store: Store, path: str) -> None:
-    """After the codec has written ``path``: return when it is durable, where that is not so already."""
+def sync_file(store: Store, path: str, size: int) -> None:
+    """After the codec has written ``path``: raise if it has not ``size`` bytes, return when these are durable."""
     sync = getattr(store, "sync", None)
     if sync is not None:
-        sync(path)
+        sync(path, size)
 
 
 def delete_empty_directories(store: Store, prefix: str) -> None:

@@ -60,7 +60,8 @@ def _highest_row_id(raw: Sequence[bytes]) -> int:
     short = FragmentList([raw[place] for place in ranges.others.tolist() if len(raw[place]) <= _SHORT_BYTES])
     sequences = (decode_row_ids(each.row_ids, f"fragment {each.id}") for each in short if each.row_ids is not None)
     bounds = (sequence.bounds for sequence in sequences)
-    return max([-1, *ranges.lasts.tolist(), *(each[1] for each in bounds if each is not None)])
+    known: list[int] = ranges.lasts.tolist()
+    return max([-1, *known, *(each[1] for each in bounds if each is not None)])
 
 
 def without_lineage(fragment: Fragment) -> Fragment:
