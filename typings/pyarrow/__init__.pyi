@@ -18,7 +18,6 @@ from pyarrow._arrays import ExtensionArray as ExtensionArray
 from pyarrow._arrays import FixedSizeListArray as FixedSizeListArray
 from pyarrow._arrays import LargeListArray as LargeListArray
 from pyarrow._arrays import ListArray as ListArray
-from pyarrow._arrays import MapArray as MapArray
 from pyarrow._arrays import Scalar as Scalar
 from pyarrow._arrays import StructArray as StructArray
 from pyarrow._arrays import array as array
@@ -45,7 +44,6 @@ from pyarrow._errors import ArrowTypeError as ArrowTypeError
 from pyarrow._tables import RecordBatch as RecordBatch
 from pyarrow._tables import RecordBatchReader as RecordBatchReader
 from pyarrow._tables import Table as Table
-from pyarrow._tables import TableGroupBy as TableGroupBy
 from pyarrow._tables import concat_batches as concat_batches
 from pyarrow._tables import concat_tables as concat_tables
 from pyarrow._tables import record_batch as record_batch

@@ -1,7 +1,7 @@
 """Functions over columns: what comes back has the form (array, chunked array, scalar, expression) of what went in."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, overload
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, overload
 
 from pyarrow._arrays import Array, BooleanArray, BooleanScalar, ChunkedArray, Scalar, _Indices, _Mask
 from pyarrow._tables import RecordBatch, Table
@@ -30,9 +30,6 @@ class Expression:
     def __ge__(self, other: Any) -> Expression: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
     def __reduce__(self) -> tuple[Callable[..., Expression], tuple[Any, ...]]: ...
-    def to_substrait(self, schema: Any, allow_arrow_extensions: bool = False) -> Any: ...
-    @classmethod
-    def from_substrait(cls, message: Any) -> Self: ...
 
 class _Comparison(Protocol):
     """Of two values."""
@@ -76,8 +73,6 @@ equal: _Comparison
 not_equal: _Comparison
 less: _Comparison
 less_equal: _Comparison
-greater: _Comparison
-greater_equal: _Comparison
 and_: _Connective
 or_: _Connective
 xor: _Connective

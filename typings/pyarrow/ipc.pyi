@@ -4,7 +4,7 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from pyarrow._buffers import NativeFile
-from pyarrow._tables import RecordBatch, RecordBatchReader, Table, _CRecordBatchWriter
+from pyarrow._tables import RecordBatch, RecordBatchReader, _CRecordBatchWriter
 from pyarrow._types import Schema
 from typing_extensions import Buffer as _Bytes
 
@@ -23,7 +23,6 @@ class RecordBatchFileReader:
     @property
     def num_record_batches(self) -> int: ...
     def get_batch(self, i: int) -> RecordBatch: ...
-    def read_all(self) -> Table: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None

@@ -180,6 +180,7 @@ class _OpenFile:
         return _data_file(self._name, *self._columns, self._version, 0)
 
     def write(self, batch: pa.RecordBatch) -> None:
+        assert batch.schema.equals(self.arrow), "a column goes into the file under the field id of its place"
         self._writer.write(batch if self._blobs is None else self._blobs.placed(batch, self._stored))
         self.rows += batch.num_rows
         self.bytes += batch.nbytes
@@ -188,6 +189,7 @@ class _OpenFile:
         if self._blobs is not None:
             self._blobs.close()
         rows, size = self._writer.close()
+        assert rows == self.rows, f"the codec wrote {rows} rows of {self.rows}: the next ones would get wrong addresses"
         return _data_file(self._name, *self._columns, self._version, size), rows
 
     def abort(self) -> None:

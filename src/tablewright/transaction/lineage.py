@@ -129,6 +129,7 @@ def with_lineage(
         if len(moved):
             old = VersionSequence.from_values(created_versions(moved.to_numpy(), sources))
             created = old.concat(created) if fresh else old
+        assert len(ids) == len(created) == fragment.physical_rows, "every row has one id and one version"
         complete.append(
             replace(
                 fragment,

@@ -20,6 +20,7 @@ __all__ = ["concatenated", "filled", "placed"]
 
 def placed(old: pa.Array, at_rows: Offsets, values: pa.Array) -> pa.Array:
     """The old values, with others at some rows."""
+    assert len(at_rows) == len(values), f"{len(values)} values for {len(at_rows)} rows"
     kind = old.type
     if _plain(kind) != kind:
         return _again(placed(_apart(old), at_rows, _apart(values)), kind)

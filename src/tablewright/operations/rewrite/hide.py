@@ -86,6 +86,8 @@ def hide_rows(context: ReadContext, world: World, version: int, fragment: Fragme
 
 def write_deletions(world: World, version: int, fragment: Fragment, union: RowSet) -> tuple[DeletionFile, int]:
     """Write a fragment's new deletion file, and how many bytes it has."""
+    last = union.last
+    assert last is None or last < fragment.physical_rows, f"row {last} is not in fragment {fragment.id}"
     kind = choose_type(len(union), None if fragment.deletion is None else fragment.deletion.file_type)
     return write_deletion_vector(world.store, fragment.id, union, version, world.ids.u64(), kind)
 

@@ -130,6 +130,7 @@ def _with_row_ids(fragments: Sequence[Fragment], ids: RowIdSequence | None) -> t
         end = begin + fragment.physical_rows
         carrying.append(replace(fragment, row_ids=encode_row_ids(ids.slice(begin, end))))
         begin = end
+    assert begin == len(ids), f"{begin} rows were written for {len(ids)} row ids: ids would move to other rows"
     return tuple(carrying)
 
 
@@ -162,10 +163,10 @@ class _Stream:
     def _made(self, part: tuple[Offsets, _Read | None]) -> tuple[int, int, pa.RecordBatch]:
         """Rows and bytes that were read, and the new rows."""
         numbers, read = part
-        if read is None:
-            return 0, 0, self._new.batch(numbers, None)
-        old = read()
-        return len(numbers), old.nbytes, self._new.batch(numbers, old)
+        old = None if read is None else read()
+        batch = self._new.batch(numbers, old)
+        assert batch.num_rows == len(numbers), f"{batch.num_rows} rows for {len(numbers)} that are hidden"
+        return (0, 0, batch) if old is None else (len(numbers), old.nbytes, batch)
 
     def _not_read(self, order: RowOrder) -> Iterator[tuple[Offsets, _Read | None]]:
         numbers = np.arange(sum(map(len, self._offsets))) if order.places is None else order.places

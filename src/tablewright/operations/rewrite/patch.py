@@ -100,8 +100,9 @@ def patch_columns(
     written = table.project_ids(table.node_ids(new.columns))
     with removed_on_failure(world.store) as files:
         sidecars: list[str] = []
-        file, _ = write_data_file(world, written, patch.batches(scan), file_version, sidecars=sidecars)
+        file, rows = write_data_file(world, written, patch.batches(scan), file_version, sidecars=sidecars)
         files.add([data_path(file.path), *sidecars])
+        assert rows == change.fragment.physical_rows, f"{rows} values were written: a column has one per physical row"
         hidden = None
         if change.deleted:
             hidden = hide_rows(context, world, version, change.fragment, change.deleted)

@@ -26,6 +26,9 @@ class Pairs:
     offsets: PairOffsets = field(default_factory=lambda: np.zeros(0, np.uint32))
     positions: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
 
+    def __post_init__(self) -> None:
+        assert len(self.offsets) == len(self.positions), "each row has one source row: others would shift"
+
     def __len__(self) -> int:
         return len(self.offsets)
 
