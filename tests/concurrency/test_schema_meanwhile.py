@@ -118,3 +118,19 @@ def test_metadata_that_came_meanwhile_stay(tmp_path: Path, change: Change, rival
     change(stale)
     schema = lance.dataset(uri).schema
     assert schema.metadata == {b"owner": b"me"} and schema.field("id").metadata == {b"unit": b"m"}
+
+
+@pytest.mark.parametrize(
+    "rival", [lambda ds: ds.alter_columns({"path": "x", "name": "old"}), lambda ds: ds.drop_columns(["x"])]
+)
+def test_new_columns_have_the_order_of_the_source_past_a_change_of_the_schema(tmp_path: Path, rival: Any) -> None:
+    """A column that the source gives for one of the table becomes a new one, in its own place."""
+    ds = tw.write_dataset({"id": [1, 2], "x": [1, 2]}, tmp_path / "t")
+    stale = tw.dataset(ds.uri)
+    rival(ds)
+    before = tw.dataset(ds.uri).schema.names
+    merge = stale.merge_insert("id", schema_evolution=True).when_matched_update_all()
+    merge.execute({"id": [1], "n": [5], "x": [6], "a": [7]})
+    made = tw.dataset(ds.uri)
+    assert made.schema.names == [*before, "n", "x", "a"]
+    assert made.to_table(["id", "n", "x", "a"], filter="id = 1").to_pylist() == [{"id": 1, "n": 5, "x": 6, "a": 7}]

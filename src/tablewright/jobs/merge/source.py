@@ -65,8 +65,9 @@ class SourceInUse:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns: as they came, or once they are kept, as the table has them."""
-        return self._incoming.schema if self._kept is None else self._kept.schema
+        """The columns in the order in which they came; once they are kept, in the table's types."""
+        given = self._incoming.schema
+        return given if self._kept is None else pa.schema([self._kept.schema.field(name) for name in given.names])
 
     @property
     def rows(self) -> KeptSource:
