@@ -4,8 +4,9 @@ Every message of :mod:`tablewright.errors` passes through :func:`redact`. It hid
 
 1. the values of storage options that were given to this process (:func:`remember_secrets`), and those of environment
    variables that hold credentials, wherever they occur;
-2. in URLs, ``user:password@`` and everything after ``?`` (signed URLs carry their signature there), also where it is
-   escaped as ``%3F``, as in the address of an object whose name was a signed URL;
+2. in URLs, ``user:password@`` (also after a single slash, ``s3:/user:password@``) and everything after ``?`` or ``#``
+   (signed URLs carry their signature there), also where the ``?`` is escaped as ``%3F``, as in the address of an object
+   whose name was a signed URL;
 3. ``key=value``, ``"key": "value"`` and ``<Key>value</Key>`` where the key is one of a credential, as in the answers of
    object stores.
 """
@@ -45,9 +46,11 @@ _CREDENTIAL = (
     r"|account[_-]?key|access[_-]?key(?:[_-]?id)?|aws_?access_?key_?id|api[_-]?key|credential|authorization"
     r"|x-(?:amz|goog)-(?:signature|credential|security-token)|stringtosign\w*|signatureprovided|canonicalrequest\w*)"
 )
-_QUERY = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*://[^\s?\"'<>]*?(?:\?|%3[Ff]))[^\s\"'<>)\]]*")
+_QUERY = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*://[^\s?#\"'<>]*?(?:[?#]|%3[Ff]))[^\s\"'<>)\]]*")
 _USER = re.compile(r"(?<![A-Za-z0-9+.\-])((?!abfss?:|wasbs?:)[A-Za-z][A-Za-z0-9+.\-]*://)[^/\s\"'<>@]*@")
 _PASSWORD = re.compile(r"(://)[^/\s\"'<>@]*:[^\s\"'<>]*@")
+_ONE_SLASH = re.compile(r"\b((?:s3[an]?|gs|az|abfss?|wasbs?|https?|ftp|memory):/)[^/\s\"'<>@:]*:[^\s\"'<>]*@")
+_SCHEME = re.compile(r"[^/]*?:/*")
 _PAIR = re.compile(rf"(?<![A-Za-z0-9])({_CREDENTIAL})(=|\"\s*:\s*\")[^\s&,;\"'<>)]+", re.IGNORECASE)
 _HEADER = re.compile(r"(authorization\"?\s*[:=]\s*\"?)[^\"\r\n<>]+", re.IGNORECASE)
 _TAG = re.compile(rf"<({_CREDENTIAL})>[^<]*<", re.IGNORECASE)
@@ -79,6 +82,8 @@ def redact(text: str) -> str:
     if "://" in text:
         text = _QUERY.sub(rf"\1{HIDDEN}", text)
         text = _USER.sub(rf"\1{HIDDEN}@", _PASSWORD.sub(rf"\1{HIDDEN}@", text))
+    if ":/" in text:
+        text = _ONE_SLASH.sub(rf"\1{HIDDEN}@", text)
     text = _HEADER.sub(rf"\1{HIDDEN}", _PAIR.sub(rf"\1\2{HIDDEN}", text))
     return _TAG.sub(rf"<\1>{HIDDEN}<", text) if "<" in text else text
 
@@ -88,14 +93,17 @@ def redact_address(text: str) -> str:
 
     >>> redact_address("ftp://me:pa/ss@host/docs?token=1")
     'ftp://***@host/docs?***'
+    >>> redact_address("s3:/me:pass@bucket/docs#signature")
+    's3:/***@bucket/docs#***'
     """
-    scheme, colon, rest = text.partition("://")
-    if not colon:
+    match = _SCHEME.match(text)
+    if match is None:
         return redact(text)
-    before, at, after = rest.rpartition("@")
-    rest = f"{HIDDEN}@{after}" if at and (":" in before or scheme.lower() not in ("abfss", "abfs")) else rest
-    place, mark, _ = rest.partition("?")
-    return redact(f"{scheme}://{place}{mark}{HIDDEN if mark else ''}")
+    before, at, after = text[match.end() :].rpartition("@")
+    is_secret = ":" in before or not match[0].lower().startswith("abfs")
+    place = f"{HIDDEN if is_secret else before}@{after}" if at else after
+    mark = re.search("[?#]", place)
+    return redact(match[0] + (place if mark is None else place[: mark.end()] + HIDDEN))
 
 
 def _hidden_values() -> list[str]:

@@ -89,7 +89,7 @@ def _address_of(text: str) -> Address:
     if scheme == "file":
         return _file_url(text, rest, has_authority=match[2] is not None)
     if scheme == "memory":
-        return Address(scheme="memory", bucket="", key=_clean_key(text, rest))
+        return _memory(text, rest)
     if scheme in _REMOTE:
         return _remote(text, _REMOTE[scheme], rest)
     known = ", ".join(f"{name}://" for name in SCHEMES)
@@ -116,6 +116,12 @@ def _file_url(text: str, rest: str, *, has_authority: bool) -> Address:
         shown = redact_address(text)
         raise InvalidRequest(f"Cannot open {shown}: a file URL needs an absolute path, as in file:///data/table.lance.")
     return _local("/" + unquote(path))
+
+
+def _memory(text: str, rest: str) -> Address:
+    if "?" in rest or "#" in rest:
+        raise InvalidRequest(f"Cannot open {redact_address(text)}: an address has no query; leave '?' and '#' out.")
+    return Address(scheme="memory", bucket="", key=_clean_key(text, rest))
 
 
 def _remote(text: str, scheme: str, rest: str) -> Address:
