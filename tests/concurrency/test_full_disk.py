@@ -6,6 +6,7 @@ the file was created, as ENOSPC does. Data files and transactions stay below the
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import time
@@ -17,10 +18,11 @@ import pyarrow as pa
 import pytest
 
 import tablewright as tw
-from tablewright.errors import StorageError
+from tablewright.errors import AccessDenied, StorageError
 
 LIMIT = 20_000
 ROWS = pa.table({"id": [1, 2, 3], "x": [1.0, 2.0, 3.0]})
+MANY = pa.table({"id": range(10_000), "x": [float(i * 7 % 13) for i in range(10_000)]})
 Verb = Callable[[tw.LanceDataset], object]
 
 VERBS: dict[str, Verb] = {
@@ -77,9 +79,34 @@ def test_a_manifest_that_does_not_fit(table: tw.LanceDataset, tmp_path: Path, ve
 
 def test_a_data_file_that_does_not_fit(table: tw.LanceDataset, tmp_path: Path) -> None:
     before = files_of(tmp_path)
-    with files_limited_to(1000), pytest.raises(StorageError, match="Could not write"):
-        table.insert(pa.table({"id": range(10_000), "x": [float(i * 7 % 13) for i in range(10_000)]}))
+    with (
+        files_limited_to(1000),
+        pytest.raises(StorageError, match=r"Could not write.*larger than this process") as caught,
+    ):
+        table.insert(MANY)
+    assert caught.value.nothing_written  # no version names the file
     assert files_of(tmp_path) == before
+
+
+def test_data_files_that_are_refused(table: tw.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    before = files_of(tmp_path)
+    monkeypatch.setattr("tablewright.storage.local_files.make_directories", refused)
+    with pytest.raises(AccessDenied) as caught:
+        table.insert(MANY)
+    assert caught.value.nothing_written
+    assert files_of(tmp_path) == before
+
+
+def test_the_data_files_of_a_merge_with_new_columns(table: tw.LanceDataset, tmp_path: Path) -> None:
+    """The data files are written first: where they do not fit, no column is added."""
+    merge = table.merge_insert("id", schema_evolution=True).when_not_matched_insert_all()
+    with files_limited_to(1000), pytest.raises(StorageError) as caught:
+        merge.execute(MANY.append_column("y", MANY["x"]))
+    assert caught.value.nothing_written
+    assert tw.dataset(tmp_path / "t").schema.names == ["id", "x"]
 
 
 def test_a_new_table_that_does_not_fit(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 The codec raises ``ValueError``, ``OSError``, ``RuntimeError``, Arrow's errors, and panics (a ``BaseException``) on some
 damaged files. A missing or damaged file is :class:`CorruptTable`, a refused one :class:`AccessDenied`, data that a file
 can't hold :class:`InvalidRequest`; the rest :class:`StorageError`.
+
+A data file that could not be written is in no version, whatever became of it: ``nothing_written`` of these errors is
+``True``.
 """
 
 from __future__ import annotations
@@ -13,15 +16,30 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from tablewright.errors import AccessDenied, CorruptTable, InvalidRequest, StorageError, UnsupportedFeature
+from tablewright.errors import (
+    AccessDenied,
+    CorruptTable,
+    InvalidRequest,
+    StorageError,
+    TablewrightError,
+    UnsupportedFeature,
+)
 from tablewright.redact import redact
-from tablewright.storage.failures import cause_of, is_panic
+from tablewright.storage.failures import advice_for, cause_of, is_panic
 
-__all__ = ["reading", "writing"]
+__all__ = ["reading", "uncommitted", "writing"]
 
 _SOURCE_LINE = re.compile(r",? ?(?:\S*/)?\S+\.rs:\d+(?::\d+)?")
 _WRAPPER = re.compile(r"^LanceError\(\w+\): ")
-_REFUSED = ("Permission denied", "os error 13", "AccessDenied", "403 Forbidden", "Forbidden", "Unauthorized")
+_REFUSED = (
+    "Permission denied",
+    "os error 13",
+    "os error 30",
+    "AccessDenied",
+    "403 Forbidden",
+    "Forbidden",
+    "Unauthorized",
+)
 _STORAGE = ("Generic ", "timed out", "timeout", "connection", "Connection", "os error 5", "os error 28", "No space")
 _MACHINE = ("TooManyOpenFiles", "Too many open files", "os error 24", "os error 11", "os error 12", "OutOfMemory")
 _DATA = ("Invalid argument error", "Invalid user input", "Failed to encode", "Not supported")
@@ -46,20 +64,36 @@ def reading(where: str) -> Iterator[None]:
 @contextmanager
 def writing(where: str) -> Iterator[None]:
     """Turn the codec's errors about data for the file at ``where`` into ours."""
+    with uncommitted():
+        try:
+            yield
+        except _CODEC as error:
+            raise _write_error(where, error) from cause_of(error)
+        except BaseException as error:
+            if is_panic(error):
+                _check_machine(error, f"Could not write {where}")
+                raise InvalidRequest(f"The codec can't encode these data ({where}): {_plain(error)}") from None
+            raise
+
+
+@contextmanager
+def uncommitted() -> Iterator[None]:
+    """Context for writing a file that no version names yet: a failure certainly had no effect."""
     try:
         yield
-    except _CODEC as error:
-        text, cause = _plain(error), cause_of(error)
-        if _has(text, _REFUSED):
-            raise AccessDenied(f"No permission to write {where}: {text}. Check the credentials or the mode.") from cause
-        if _has(text, _STORAGE) or (isinstance(error, OSError) and not _has(text, _DATA)):
-            raise StorageError(f"Could not write {where}: {text}") from cause
-        raise InvalidRequest(f"The data can't be written to {where}: {text}") from cause
-    except BaseException as error:
-        if is_panic(error):
-            _check_machine(error, f"Could not write {where}")
-            raise InvalidRequest(f"The codec can't encode these data ({where}): {_plain(error)}") from None
+    except StorageError as error:
+        error.nothing_written = True
         raise
+
+
+def _write_error(where: str, error: Exception) -> TablewrightError:
+    text = _plain(error)
+    if _has(text, _REFUSED):
+        return AccessDenied(f"No permission to write {where}: {text}. Check the credentials or the mode.")
+    if _has(text, _STORAGE) or (isinstance(error, OSError) and not _has(text, _DATA)):
+        advice = advice_for(str(error))
+        return StorageError(f"Could not write {where}: {text}" + (f". {advice}" if advice else ""))
+    return InvalidRequest(f"The data can't be written to {where}: {text}")
 
 
 def _read_error(where: str, text: str) -> Exception:

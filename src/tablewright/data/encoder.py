@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
 
-from tablewright.data.codec_errors import reading, writing
+from tablewright.data.codec_errors import reading, uncommitted, writing
 from tablewright.data.footer import check_footer
 from tablewright.data.forks import hold_back_warnings_before_exec
 from tablewright.data.layout import FileLayout
@@ -54,10 +54,11 @@ class DataFileWriter:
         self._store, self._path = store, path
         self._where = join_uri(store.location.uri, path)
         target = store.codec_location(path)
-        self._spool = Spool() if target is None else None
-        location = target or Location(self._spool.path if self._spool else "")
-        check_usable(_CODEC)
-        prepare_file(store, path)
+        with uncommitted():
+            self._spool = Spool() if target is None else None
+            location = target or Location(self._spool.path if self._spool else "")
+            check_usable(_CODEC)
+            prepare_file(store, path)
         with writing(self._where):
             options = dict(location.storage_options) or None
             self._writer: Any = LanceFileWriter(location.uri, schema, version=version, storage_options=options)
@@ -75,6 +76,12 @@ class DataFileWriter:
             rows = int(self._writer.close())
             size = int(self._writer.size_bytes)
         self._writer = None
+        with uncommitted():
+            self._publish(size)
+        return rows, size
+
+    def _publish(self, size: int) -> None:
+        """Where the codec wrote a temporary file, put its bytes in the store; else see that they are durable."""
         if self._spool is not None:
             data = self._spool.read()
             self._spool.remove()
@@ -85,7 +92,6 @@ class DataFileWriter:
             self._store.put(self._path, data)
         else:
             sync_file(self._store, self._path, size)
-        return rows, size
 
     def abort(self) -> None:
         """Abort: no file is left."""

@@ -9,7 +9,7 @@ from tablewright.redact import redact
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import Location, ObjectNotFound
 
-__all__ = ["cause_of", "is_panic", "translate_error"]
+__all__ = ["advice_for", "cause_of", "is_panic", "translate_error"]
 
 _REFUSED = ("(os error 13)", "(os error 1)", "(os error 30)", "AccessDenied", "403 Forbidden", "401 Unauthorized")
 _CERTAIN = ("NoSuchBucket",)
@@ -44,10 +44,19 @@ def translate_error(error: BaseException, verb: str, location: Location, path: s
     refused = isinstance(error, (PermissionDeniedError, UnauthenticatedError, PermissionError))
     if refused or any(mark in text for mark in _REFUSED):
         return AccessDenied(f"Not allowed to {verb} {where}: {cause}. {_how_to_get_access(location)}")
-    advice = next((advice for mark, advice in _ADVICE if mark in text), "Run again when the store answers.")
+    advice = advice_for(text) or "Run again when the store answers."
     ours = StorageError(f"Could not {verb} {where}: {cause}. {advice}")
     ours.nothing_written = any(mark in text for mark in _CERTAIN)
     return ours
+
+
+def advice_for(text: str) -> str:
+    """What to do about a failure that says ``text``; empty if that is not known.
+
+    >>> advice_for("No space left on device (os error 28)")
+    'The disk is full: free some space, then run again.'
+    """
+    return next((advice for mark, advice in _ADVICE if mark in text), "")
 
 
 def cause_of(error: BaseException) -> BaseException | None:

@@ -48,7 +48,9 @@ def test_reading(error: BaseException, kind: Raised, words: str) -> None:
     ("error", "kind", "words"),
     [
         (OSError("AccessDenied"), AccessDenied, "No permission to write t/data/x.lance"),
-        (OSError("No space left (os error 28)"), StorageError, "Could not write"),
+        (OSError("No space left (os error 28)"), StorageError, "The disk is full: free some space"),
+        (OSError("Generic S3 error: timed out"), StorageError, "Could not write"),
+        (OSError("Read-only file system (os error 30)"), AccessDenied, "No permission to write"),
         (OSError("Failed to encode: too long"), InvalidRequest, "can't be written"),
         (ValueError("Invalid user input: nulls"), InvalidRequest, "can't be written"),
         (PanicException("unimplemented"), InvalidRequest, "can't encode these data"),
@@ -59,6 +61,7 @@ def test_reading(error: BaseException, kind: Raised, words: str) -> None:
 def test_writing(error: BaseException, kind: Raised, words: str) -> None:
     found = raised(writing, error)
     assert type(found) is kind and words in str(found)
+    assert getattr(found, "nothing_written", True)
 
 
 @pytest.mark.parametrize("within", [reading, writing])

@@ -7,16 +7,17 @@ from typing import Any, NoReturn
 import pytest
 
 import tablewright as tw
-from tablewright.errors import StorageError
+from tablewright.errors import CommitConflict, StorageError
+
+
+def full(*arguments: Any, **options: Any) -> NoReturn:
+    error = StorageError("No space left on device")
+    error.nothing_written = True
+    raise error
 
 
 @pytest.mark.parametrize("adds", [False, True])
 def test_columns_that_were_committed_first_are_something_written(monkeypatch: pytest.MonkeyPatch, adds: bool) -> None:
-    def full(*arguments: Any, **options: Any) -> NoReturn:
-        error = StorageError("No space left on device")
-        error.nothing_written = True
-        raise error
-
     ds = tw.write_dataset({"id": [1]}, f"memory://merge-job-{adds}")
     monkeypatch.setattr(f"tablewright.jobs.{'merge.job' if adds else 'attempt'}.commit", full)
     merge = ds.merge_insert("id", schema_evolution=True).when_not_matched_insert_all()
@@ -24,3 +25,19 @@ def test_columns_that_were_committed_first_are_something_written(monkeypatch: py
         merge.execute({"id": [2], "n": [0]} if adds else {"id": [2]})
     assert caught.value.nothing_written is not adds
     assert tw.dataset(ds.uri).version == (2 if adds else 1)
+
+
+def test_columns_of_an_earlier_attempt_are_something_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first attempt adds the columns and loses; the second has nothing to add, and fails."""
+
+    def lost(*arguments: Any, **options: Any) -> NoReturn:
+        raise CommitConflict("Update", "Append", 3)
+
+    ds = tw.write_dataset({"id": [1]}, "memory://merge-job-again")
+    monkeypatch.setattr("tablewright.jobs.merge.job.commit", lost)
+    monkeypatch.setattr("tablewright.jobs.attempt.commit", full)
+    merge = ds.merge_insert("id", schema_evolution=True).when_not_matched_insert_all()
+    with pytest.raises(StorageError, match="No space") as caught:
+        merge.execute({"id": [2], "n": [0]})
+    assert not caught.value.nothing_written
+    assert tw.dataset(ds.uri).schema.names == ["id", "n"]

@@ -112,9 +112,12 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
         self._source = SourceInUse(incoming, self._world, report)
         self._reuse = Reuse(self._world)
         self._dropped: Positions = np.zeros(0, np.int64)
+        self._has_added_columns = False
 
     def close(self, error: BaseException | None) -> None:
         """Remove the files that no version uses, and the kept source."""
+        if self._has_added_columns and isinstance(error, StorageError):
+            error.nothing_written = False  # the columns are there, perhaps since an earlier attempt
         self._reuse.close()
         self._source.close()
 
@@ -261,17 +264,13 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
             return super().commit(made, 0)
         base = self._with_columns(made, past_others=past_others)
         transaction, check = replace(made.transaction, read_version=base.version), replace(made.check, base=base)
-        try:
-            return commit(
-                self._world,
-                transaction,
-                base=base,
-                affected=made.affected,
-                recheck=self._rechecked(base, check),
-            )
-        except StorageError as error:
-            error.nothing_written = False  # the columns are there
-            raise
+        return commit(
+            self._world,
+            transaction,
+            base=base,
+            affected=made.affected,
+            recheck=self._rechecked(base, check),
+        )
 
     def _with_columns(self, made: Merged, *, past_others: bool) -> Snapshot:
         """The version after ours, with the columns that the merge was planned with."""
@@ -281,6 +280,7 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
             made.files.remove()
             self._reuse.uses(())
             raise
+        self._has_added_columns = True
         assert after.schema == made.plan.table, "the new columns must be those that the merge was planned with"
         return after
 
