@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -141,11 +142,7 @@ class Checkpoint:
         try:
             yield
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR")):
-                raise StorageError(
-                    f"Could not write the checkpoint file {self._path}: {error}. Free some space there, then run again."
-                ) from error
-            raise InvalidRequest(f"The checkpoint file {self._path} can't be used: {error}.") from error
+            raise _error_of(self._path, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +174,33 @@ class CheckpointedWork:
             known = self.work.compute(window)
             self.checkpoint.add_window(window, inputs, known)
         return known
+
+
+def _error_of(path: Path, error: sqlite3.Error) -> TablewrightError:
+    """A place that is full or refuses is a storage error; one that is no file of ours is a wrong request."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+        return StorageError(
+            f"Could not write the checkpoint file {path}: {error}. Free some space there, then run again."
+        )
+    is_refused = name.startswith("SQLITE_CANTOPEN") and _may_be_file(path)
+    if is_refused or name.startswith(("SQLITE_READONLY", "SQLITE_PERM")):
+        return StorageError(
+            f"Could not open the checkpoint file {path} for writing: {error}. Check permissions and free space of its "
+            "directory, or name a file in another one."
+        )
+    return InvalidRequest(f"The checkpoint file {path} can't be used: {error}.")
+
+
+def _may_be_file(path: Path) -> bool:
+    """Whether a file of this name may be made, as far as directories go: there is one to hold it, and none at it."""
+    try:
+        os.stat(path.parent / ".")
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # it can't be seen: this is the refusal
+        return True
+    return not os.path.isdir(path)
 
 
 def _exists(world: World, file: DataFile) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import resource
+import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pytest
 from tests.unit.operations.columns.tables import small_table
 
 import tablewright as tw
-from tablewright.errors import InvalidRequest
+from tablewright.errors import InvalidRequest, StorageError
 from tablewright.operations.columns.add import ByFunction
 from tablewright.operations.columns.checkpoint import Checkpoint
 from tablewright.operations.columns.plan import ColumnsPlan
@@ -30,9 +33,34 @@ def test_a_checkpoint_belongs_to_one_table_and_one_result(tmp_path: Path) -> Non
         with pytest.raises(InvalidRequest, match="another table or other columns"):
             Checkpoint(path, other)
     (tmp_path / "text").write_text("no database at all, just text that is long enough to be looked at" * 20)
-    for unusable in (tmp_path / "text", tmp_path / "no" / "directory"):
+    for unusable in (tmp_path / "text", tmp_path / "no" / "directory", tmp_path):
         with pytest.raises(InvalidRequest, match="can't be used"):
             Checkpoint(unusable, plan("a"))
+
+
+@pytest.mark.parametrize("code", ["SQLITE_CANTOPEN", "SQLITE_READONLY_DIRECTORY", "SQLITE_PERM", "SQLITE_FULL"])
+def test_a_place_that_refuses_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    def refused(*_: Any, **__: Any) -> NoReturn:
+        error = sqlite3.OperationalError("unable to open database file")
+        error.sqlite_errorname = code
+        raise error
+
+    plan = ByFunction(lambda batch: batch, pa.schema({"a": pa.int64()}), ("id",)).plan(small_table(tmp_path))
+    monkeypatch.setattr(sqlite3, "connect", refused)
+    with pytest.raises(StorageError, match=re.escape(str(tmp_path / "checkpoint"))):
+        Checkpoint(tmp_path / "checkpoint", plan)
+
+
+def test_a_checkpoint_whose_descriptors_are_used_up(tmp_path: Path) -> None:
+    """What SQLite really says where it can't open a file."""
+    plan = ByFunction(lambda batch: batch, pa.schema({"a": pa.int64()}), ("id",)).plan(small_table(tmp_path))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        with pytest.raises(StorageError, match="unable to open"):
+            Checkpoint(tmp_path / "checkpoint", plan)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_known_windows_lose_deleted_rows(tmp_path: Path) -> None:
