@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,21 @@ class TestDrop:
         with pytest.raises(StorageError, match="Not found"):
             tw.LanceDataset.drop(tmp_path / "nowhere")
         tw.LanceDataset.drop(tmp_path / "nowhere", ignore_not_found=True)
+
+    @pytest.mark.parametrize("ignore", [False, True])
+    def test_empty_directories_of_an_interrupted_drop(self, tmp_path: Path, ignore: bool) -> None:
+        """There is no table any more, and its directories go."""
+        place = tmp_path / "t.lance"
+        for directory in ("_versions", "data", "tree/work/_versions"):
+            (place / directory).mkdir(parents=True)
+        with nullcontext() if ignore else pytest.raises(StorageError, match="Not found"):
+            tw.LanceDataset.drop(place, ignore_not_found=ignore)
+        assert not place.exists()
+
+    def test_empty_directories_of_others_stay(self, tmp_path: Path) -> None:
+        (tmp_path / "mine" / "too").mkdir(parents=True)
+        tw.LanceDataset.drop(tmp_path / "mine", ignore_not_found=True)
+        assert (tmp_path / "mine" / "too").is_dir()
 
     @pytest.mark.parametrize("wrong", [None, 3, ""])
     def test_what_is_no_address(self, wrong: Any) -> None:
