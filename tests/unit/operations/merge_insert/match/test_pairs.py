@@ -57,3 +57,8 @@ def test_passes_over_one_fragment_are_united() -> None:
     assert shown(both[1].pairs) == [(2, 9), (4, 0)]
     assert both[1].unmatched == RowSet.of([1, 3])
     assert united([found((4, 0), None), found((2, 9), None)])[1].unmatched is None
+
+
+def test_each_row_has_a_source_row() -> None:
+    with pytest.raises(AssertionError, match="one source row"):
+        Pairs(np.zeros(2, np.uint32), np.zeros(1, np.int64))
