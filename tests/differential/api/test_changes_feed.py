@@ -47,3 +47,33 @@ def test_columns_that_were_renamed_and_cast_have_their_values(tmp_path: Path, li
     found = told(ds.changes(1, filter="_change_type <> 'update_postimage'"), "id", "c", "a", "st")
     assert found == [(1, 1, 10, {"y": 5}), *[(2, 2, 20, {"y": 6})] * 3]
     assert told(ds.changes(1, net=True, filter="c = 1 and st.y = 5"), "id", "a") == [(1, 10)]
+
+
+@pytest.mark.parametrize("own_file", [False, True])
+@pytest.mark.parametrize("kind", [pa.int64(), pa.int32()])
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_column_dropped_and_added_under_its_name_is_another(
+    tmp_path: Path, own_file: bool, kind: pa.DataType, compacted: bool
+) -> None:
+    """In a file of its own it leaves no trace, and the new one gets its field id."""
+    made = tw.write_dataset(
+        {"id": [1, 2]} if own_file else {"id": [1, 2], "x": [1, 2]}, str(tmp_path / "t"), enable_stable_row_ids=True
+    )
+    if own_file:
+        made.add_columns({"x": "id"})
+    begin = made.version
+    made.update({"x": "5"}, where="id = 2", write_mode="rewrite_columns")
+    made.drop_columns(["x"])
+    made.add_columns(pa.schema({"x": kind}))
+    if compacted:
+        made.delete("id = 1")
+        lance.dataset(made.uri).optimize.compact_files()
+        made.checkout_latest()
+    for feed in (made.changes(0), made.changes(begin), made.changes(begin - 1), made.changes(begin, net=True)):
+        assert set(told(feed, "x")) <= {(None,)}
+    replayed = {
+        row["_rowid"]: row["x"] for row in made.changes(0, filter="_change_type <> 'delete'").to_table().to_pylist()
+    }
+    table = made.to_table(columns=["_rowid", "x"]).to_pylist()
+    assert all(replayed[row["_rowid"]] == row["x"] for row in table)
+    assert told(made.changes(begin, begin + 1), "x") == [(2,), (5,)]

@@ -8,7 +8,6 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -166,36 +165,6 @@ def test_columns_that_came_changed_and_went(tmp_path: Path) -> None:
     assert [row["c"] for row in with_c] == [None, None, 5]
     assert made.changes(1, 3).schema.field("c").nullable
     assert [row["c"] for row in made.changes(1, 3, filter="c is null").to_table().to_pylist()] == [None, None]
-
-
-@pytest.mark.parametrize("own_file", [False, True])
-@pytest.mark.parametrize("kind", [pa.int64(), pa.int32()])
-@pytest.mark.parametrize("compacted", [False, True])
-def test_a_column_dropped_and_added_under_its_name_is_another(
-    tmp_path: Path, own_file: bool, kind: pa.DataType, compacted: bool
-) -> None:
-    """In a file of its own it leaves no trace, and the new one gets its field id."""
-    made = tw.write_dataset(
-        {"id": [1, 2]} if own_file else {"id": [1, 2], "x": [1, 2]}, str(tmp_path / "t"), enable_stable_row_ids=True
-    )
-    if own_file:
-        made.add_columns({"x": "id"})
-    begin = made.version
-    made.update({"x": "5"}, where="id = 2", write_mode="rewrite_columns")
-    made.drop_columns(["x"])
-    made.add_columns(pa.schema({"x": kind}))
-    if compacted:
-        made.delete("id = 1")
-        lance.dataset(made.uri).optimize.compact_files()
-        made.checkout_latest()
-    for feed in (made.changes(0), made.changes(begin), made.changes(begin - 1), made.changes(begin, net=True)):
-        assert set(told(feed, "x")) <= {(None,)}
-    replayed = {
-        row["_rowid"]: row["x"] for row in made.changes(0, filter="_change_type <> 'delete'").to_table().to_pylist()
-    }
-    table = made.to_table(columns=["_rowid", "x"]).to_pylist()
-    assert all(replayed[row["_rowid"]] == row["x"] for row in table)
-    assert told(made.changes(begin, begin + 1), "x") == [(2,), (5,)]
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.int32()])
