@@ -208,6 +208,31 @@ def test_drop_removes_manifests_last(table: Path, monkeypatch: pytest.MonkeyPatc
     assert not table.exists()
 
 
+def test_a_branch_whose_files_could_not_be_deleted(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The description went first: the branch is gone, and the same call again removes what is left of its files."""
+    ds = tw.dataset(table)
+    ds.create_branch("late").insert({"a": [7]})
+
+    def refused(*arguments: Any, **options: Any) -> None:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tablewright.storage.local_files.remove_tree", refused)
+        with pytest.raises(StorageError, match="Could not delete"):
+            ds.branches.delete("late")
+    assert "late" not in ds.branches.list() and (table / "tree" / "late").exists()
+    ds.branches.delete("late")
+    assert not (table / "tree" / "late").exists()
+
+
+def test_a_branch_is_written_where_a_link_leads(table: Path, tmp_path: Path) -> None:
+    (tmp_path / "other-disk").mkdir()
+    (table / "tree").mkdir(exist_ok=True)
+    (table / "tree" / "linked").symlink_to(tmp_path / "other-disk")
+    tw.dataset(table).create_branch("linked")
+    assert (tmp_path / "other-disk" / "_versions").is_dir()
+
+
 @pytest.mark.parametrize("where", ["disk", "memory"])
 def test_an_interrupted_drop_never_shows_an_older_version(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
