@@ -31,7 +31,7 @@ def test_a_function_with_what_is_known_of_it() -> None:
         ((double, {"n": "int"}), r"output_schema must be a pyarrow\.Schema"),
         ((double, None, 3), "checkpoint_file must be a path"),
     ],
-    ids=str,
+    ids=["no function", "no schema", "no path"],
 )
 def test_what_is_refused(given: tuple[Any, ...], words: str) -> None:
     with pytest.raises(WrongType, match=words):
