@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -72,7 +73,7 @@ def _fragments(count: int, rows: int, *, stable: bool) -> list[Fragment]:
     return [
         Fragment(
             id=number,
-            files=(file,),
+            files=(replace(file, path=f"{number:050d}.lance"),),
             physical_rows=rows,
             row_ids=ids(number),
             created_at=versions,
@@ -97,7 +98,7 @@ def _index() -> bool:
 
 
 def _switch(directory: Path) -> bool:
-    """Fragments that name files which are not there: nobody opens one to switch ids on."""
+    """Fragments that name files which do not exist: switching ids on opens none."""
     uri = str(directory / "many")
     ds = tablewright.write_dataset({"a": [1], "b": [2], "c": [3]}, uri)
     world = World(store=open_store(uri))
