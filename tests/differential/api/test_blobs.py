@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 from collections.abc import Callable
@@ -12,9 +11,9 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from tests.unit.api.test_blobs import _encoded, _refused
 
 import tablewright as tw
-from tablewright.errors import UnsupportedFeature
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "lance-blob"
 NAMES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
@@ -27,14 +26,6 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, list[di
     uri = tmp_path / "table"
     shutil.copytree(GOLDEN / request.param / "table", uri)
     return str(uri), json.loads((GOLDEN / request.param / "expected.json").read_text())["rows"]
-
-
-def _refused(call: Callable[[], Any]) -> bool:
-    try:
-        call()
-    except UnsupportedFeature as error:
-        return "blob" in str(error)
-    return False
 
 
 def _is_plain(rows: list[dict[str, Any]], name: str) -> bool:
@@ -76,17 +67,6 @@ def test_a_change_is_right_or_refused(
     for row in read:
         for name in blobs:
             assert _encoded(row[name]) == kept[row["id"]][name], name
-
-
-def _encoded(value: Any) -> Any:
-    """Bytes as the golden files write them."""
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, list):
-        return [_encoded(each) for each in value]
-    if isinstance(value, dict):
-        return {name: _encoded(each) for name, each in value.items()}
-    return value
 
 
 def test_a_dropped_blob_column_still_shapes_its_files(tmp_path: Path) -> None:

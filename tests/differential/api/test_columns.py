@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyroaring import BitMap
+from tests.unit.api.test_columns import _rows, _while_computing, _written
 
 import tablewright as tw
 from tablewright.errors import CommitConflict, InvalidRequest
@@ -26,17 +26,6 @@ from tablewright.operations.columns.schema import InvalidColumns
 
 SYSTEM = ["_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version"]
 ROWS = 10
-
-
-def _rows(start: int = 0, stop: int = ROWS) -> pa.Table:
-    ids = range(start, stop)
-    return pa.table(
-        {
-            "id": pa.array(ids, pa.int64()),
-            "n": pa.array([i * 10 for i in ids], pa.int32()),
-            "s": [None if i % 4 == 3 else f"r{i}" for i in ids],
-        }
-    )
 
 
 @pytest.fixture(params=["2.0", "2.1", "2.2"])
@@ -61,12 +50,6 @@ def ds(tmp_path: Path, version: str, stable: bool) -> tw.LanceDataset:
 def plain(tmp_path: Path) -> tw.LanceDataset:
     """Three fragments, nothing deleted."""
     return _written(tmp_path)
-
-
-def _written(tmp_path: Path, rows: Any = None, **options: Any) -> tw.LanceDataset:
-    return tw.write_dataset(
-        _rows() if rows is None else rows, str(tmp_path / "t.lance"), **{"max_rows_per_file": 4, **options}
-    )
 
 
 def _tree(ds: tw.LanceDataset) -> set[str]:
@@ -421,23 +404,6 @@ def test_update_columns_of_a_fragment(ds: tw.LanceDataset, mode: str) -> None:
 
 # ------------------------------------------------------------------------------------------------------ other writers
 Meanwhile = Callable[[tw.LanceDataset], Any]
-
-
-def _while_computing(ds: tw.LanceDataset, meanwhile: Meanwhile, *, at: int = 2) -> tuple[Counter[int], Any]:
-    """Add a column by a function during whose call for one fragment another writer does something."""
-    calls: Counter[int] = Counter()
-    done: list[int] = []
-
-    @tw.batch_udf(output_schema=pa.schema({"c": pa.int64()}))
-    def function(batch: pa.RecordBatch) -> pa.RecordBatch:
-        calls.update(_fragments_of(batch))
-        if not done and _fragments_of(batch) == {at}:
-            done.append(1)
-            meanwhile(tw.dataset(ds.uri))
-        return pa.record_batch({"c": pc.add(batch["id"], 100)})
-
-    prepared = ds.prepare_add_columns(function, read_columns=["id", "_rowaddr"])
-    return calls, prepared
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import lance
-import pyarrow as pa
 import pytest
+from tests.unit.api.test_s3 import rows
 
 import tablewright as tw
 
@@ -15,12 +15,6 @@ import tablewright as tw
 @pytest.fixture
 def address(s3_bucket: str) -> str:
     return f"s3://{s3_bucket}/nested/table.lance"
-
-
-def rows(start: int, stop: int) -> pa.Table:
-    ids = range(start, stop)
-    vectors = pa.array([[float(i), 1.0] for i in ids], pa.list_(pa.float32(), 2))
-    return pa.table({"id": pa.array(ids, pa.int64()), "text": [f"row {i}" for i in ids], "vector": vectors})
 
 
 def test_both_write_and_read_one_table(address: str, s3_options: dict[str, str]) -> None:

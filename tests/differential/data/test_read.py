@@ -12,8 +12,8 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.unit.data.test_read import _rows, _table
 
-from tablewright.data.read import read_fragment
 from tablewright.errors import UnsupportedFeature
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
@@ -27,41 +27,12 @@ def _snapshot(path: Path | str, version: int | None = None) -> Snapshot:
     return open_snapshot(World(store=open_store(str(path))), version)
 
 
-def _rows(snapshot: Snapshot, columns: list[str] | None = None, **options: Any) -> list[dict[str, Any]]:
-    wanted = snapshot.schema
-    if columns is not None:
-        ids = [each for name in columns for each in wanted.descendants(wanted.resolve(name).id)]
-        wanted = wanted.project_ids(ids)
-    rows: list[dict[str, Any]] = []
-    first = 0
-    for fragment in snapshot.fragments:
-        for batch in read_fragment(snapshot, fragment, snapshot.schema, wanted, first_row=first, **options):
-            batch.validate(full=True)
-            rows += batch.to_pylist()
-        first += fragment.live_rows
-    return rows
-
-
 def _check(referee: lance.LanceDataset) -> None:
     snapshot = _snapshot(referee.uri)
     assert snapshot.schema.to_arrow().equals(referee.schema, check_metadata=True)
     assert _rows(snapshot) == referee.to_table().to_pylist()
     for name in referee.schema.names:
         assert _rows(snapshot, [name]) == referee.to_table(columns=[name]).to_pylist()
-
-
-def _table(start: int = 0, rows: int = 10) -> pa.Table:
-    numbers = range(start, start + rows)
-    return pa.table(
-        {
-            "a": pa.array(numbers),
-            "b": pa.array(numbers, pa.int32()),
-            "s": [f"r{i}" for i in numbers],
-            "st": pa.array([{"p": i, "q": str(i), "in": {"z": i, "w": [i]}} for i in numbers]),
-            "l": pa.array([[{"x": i, "y": str(i)}] * (i % 3) for i in numbers]),
-            "v": pa.array([[float(i), 0.5] for i in numbers], pa.list_(pa.float32(), 2)),
-        }
-    )
 
 
 def _swap(ds: lance.LanceDataset) -> None:

@@ -2,51 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
+from tests.unit.expressions.test_filters import _table
 
 from tablewright.errors import InvalidRequest
 from tablewright.expressions import compile_filter
 
 SYSTEM = ["_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version"]
-
-
-def _table() -> pa.Table:
-    inner = pa.struct([("z", pa.int64())])
-    struct = pa.struct([("a", pa.int64()), ("B c", pa.int64()), ("in", inner)])
-    moments = [dt.datetime(2024, month, 1) for month in range(1, 7)]
-    return pa.table(
-        {
-            "CamelCase": pa.array([1, 2, 3, 4, None, 6], pa.int64()),
-            "camelcase": pa.array([5, 5, 6, 7, 8, 9], pa.int64()),
-            "Upper": pa.array([1, 2, 1, 2, 1, 2], pa.int32()),
-            "with space": pa.array([1, 2, 3, 1, 2, 3], pa.int64()),
-            "select": pa.array([1, 2, 3, 1, 2, 3], pa.int64()),
-            "s": pa.array(["foo", "bar", "Foo", "it's", None, 'say "hi"']),
-            "n": pa.array([1, 2, None, 1, 2, None], pa.int64()),
-            "x": pa.array([1, 2, 3, 4, 5, 6], pa.int32()),
-            "f": pa.array([1.0, 2.5, 3, 4, 5, 6], pa.float64()),
-            "b": pa.array([True, False, None, True, False, True]),
-            "l": pa.array([[1, 3], [2], [3], None, [], [3, 4]], pa.list_(pa.int64())),
-            "ls": pa.array([["a"], ["b", "c"], None, [], ["a", "b"], ["z"]], pa.list_(pa.string())),
-            "ts": pa.array(moments, pa.timestamp("us")),
-            "tz": pa.array(moments, pa.timestamp("us", "UTC")),
-            "d": pa.array([dt.date(2024, 1, day) for day in range(1, 7)], pa.date32()),
-            "date": pa.array([dt.date(2024, 1, day) for day in range(1, 7)], pa.date32()),
-            "end": pa.array([1, 2, 3, 4, 5, 6], pa.int64()),
-            "st": pa.array([{"a": i, "B c": i + 1, "in": {"z": i}} for i in range(6)], struct),
-            "bin": pa.array([b"a", b"b", None, b"d", b"e", b"f"], pa.binary()),
-            "dec": pa.array([1, 2, 3, 4, 5, 6], pa.decimal128(10, 2)),
-            "v": pa.array([[float(i), 1.0] for i in range(6)], pa.list_(pa.float32(), 2)),
-            "i8": pa.array([1, 2, 3, 4, 5, 6], pa.int8()),
-            "u8": pa.array([1, 2, 3, 4, 5, 6], pa.uint64()),
-            "dic": pa.array(["a", "b", "a", "b", "a", "c"]).dictionary_encode(),
-        }
-    )
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lance.file import LanceFileReader, LanceFileWriter
+from tests.unit.indices.test_btree import write_index
 
 from tablewright.data.encoder import DataFileReader, DataFileWriter
 from tablewright.errors import CorruptTable, InvalidRequest, UnsupportedFeature
@@ -33,7 +34,6 @@ from tablewright.indices import (
     live_addresses,
     usable_btrees,
 )
-from tablewright.indices.btree_order import order_of
 from tablewright.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
 from tablewright.world import World
@@ -181,32 +181,6 @@ def put(world: World, path: str, table: pa.Table) -> None:
     for batch in table.to_batches():
         writer.write(batch)
     writer.close()
-
-
-def write_index(world: World, index: IndexMetadata, values: pa.Array, ids: Any, rows_per_page: int) -> None:
-    """The files of an index on these values, in pages of this size."""
-    data = pa.table({"values": values, "ids": pa.array(ids, pa.uint64())})
-    order = np.argsort(_ranks(values), kind="stable")
-    data = data.take(pa.array(order))
-    pages = [data["values"].slice(start, rows_per_page) for start in range(0, data.num_rows, rows_per_page)]
-    bounds = {
-        "min": pa.array([page[0].as_py() for page in pages], values.type),
-        "max": pa.array([page[-1].as_py() for page in pages], values.type),
-        "null_count": pa.array([page.null_count for page in pages], pa.uint32()),
-        "page_idx": pa.array(range(len(pages)), pa.uint32()),
-    }
-    put(world, f"_indices/{index.uuid}/page_data.lance", data)
-    lookup = pa.table(bounds).replace_schema_metadata({"batch_size": str(rows_per_page), "range_partitioned": "false"})
-    put(world, f"_indices/{index.uuid}/page_lookup.lance", lookup)
-
-
-def _ranks(values: pa.Array) -> Any:
-    order = order_of(values.type)
-    assert order is not None
-    ranks = np.full(len(values), -1, np.int64)
-    present = order.values(values.drop_null())
-    ranks[values.is_valid().to_numpy(zero_copy_only=False)] = order.distinct(present)[1]
-    return ranks
 
 
 def new_index(**facts: Any) -> IndexMetadata:

@@ -10,6 +10,7 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.unit.operations.test_scan import _rows
 
 from tablewright.errors import InvalidRequest
 from tablewright.operations.scan import (
@@ -21,17 +22,6 @@ from tablewright.operations.scan import (
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
 from tablewright.world import World
-
-
-def _rows() -> pa.Table:
-    return pa.table(
-        {
-            "a": pa.array(range(10)),
-            "s": [None if i == 4 else f"r{i}" for i in range(10)],
-            "st": pa.array([None if i == 3 else {"p": i, "q": {"z": str(i), "w": i}} for i in range(10)]),
-            "l": pa.array([[{"x": i, "y": i}] for i in range(10)]),
-        }
-    )
 
 
 @pytest.fixture(scope="module", params=["addresses", "stable"])

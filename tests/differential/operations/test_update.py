@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyroaring import FrozenBitMap
+from tests.unit.operations.test_update import numbers
 from tests.unit.operations.updates import update_rows
 
 import tablewright as tw
@@ -26,18 +27,6 @@ from tablewright.operations.update import (
 )
 
 MODES = ("rewrite_rows", "rewrite_columns", "auto")
-
-
-def numbers(rows: int) -> pa.Table:
-    ids = range(rows)
-    return pa.table(
-        {
-            "id": pa.array(ids, pa.int64()),
-            "x": pa.array([None if i % 7 == 3 else i / 4 for i in ids], pa.float64()),
-            "s": [None if i % 5 == 2 else f"row {i}" for i in ids],
-            "st": pa.array([None if i % 11 == 5 else {"a": i, "b": {"c": str(i)}} for i in ids]),
-        }
-    )
 
 
 @pytest.fixture(params=["addresses", "stable"])

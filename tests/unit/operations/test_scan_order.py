@@ -23,27 +23,6 @@ from tablewright.storage import open_store
 from tablewright.world import World
 
 
-def _rows() -> pa.Table:
-    return pa.table(
-        {
-            "a": pa.array(range(10)),
-            "s": [None if i == 4 else f"r{i}" for i in range(10)],
-            "st": pa.array([None if i == 3 else {"p": i, "q": {"z": str(i), "w": i}} for i in range(10)]),
-            "l": pa.array([[{"x": i, "y": i}] for i in range(10)]),
-        }
-    )
-
-
-@pytest.fixture(scope="module", params=["addresses", "stable"])
-def snapshot(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    path = tmp_path_factory.mktemp(request.param) / "t.lance"
-    stable = request.param == "stable"
-    dataset = tw.write_dataset(_rows(), path, max_rows_per_file=4, enable_stable_row_ids=stable)
-    dataset.delete("a in (1, 5, 6)")
-    dataset.update({"s": "'new'"}, where="a = 9", write_mode="rewrite_rows")
-    return _snapshot(path)
-
-
 def _snapshot(path: Path | str) -> Snapshot:
     return open_snapshot(World(store=open_store(str(path))))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas
 import pyarrow as pa
 import pytest
 
@@ -10,7 +11,6 @@ from tablewright.operations.columns.schema import InvalidColumns
 
 
 def test_what_a_function_may_return() -> None:
-    pandas = pytest.importorskip("pandas")
     schema = pa.schema({"x": pa.int32()})
     assert result_batch(pandas.DataFrame({"x": [1]}, index=[7]), schema).to_pydict() == {"x": [1]}
     assert result_batch(pandas.DataFrame({"x": [1]})).schema.types == [pa.int64()]
