@@ -33,6 +33,7 @@ from tablewright.testing import (
     memory_world,
     seeded_world,
 )
+from tablewright.testing.faulty_store import LoseReply, on_call
 from tablewright.world import World
 
 
@@ -153,6 +154,16 @@ def test_a_fault_at_every_call_leaves_a_branch_or_none(filled: Store) -> None:
         delete_branch(world, "b")
         assert list(store.list("tree")) == []
         assert len(open_snapshot(world).fragments) == 1
+
+
+@pytest.mark.parametrize("path", ["tree/b/_versions/*", "_refs/branches/*"])
+def test_a_lost_reply_is_settled_by_reading(filled: Store, path: str) -> None:
+    store = _copy(filled)
+    faulty = FaultyStore(store, on_call(LoseReply(), method="put_if_absent", path=path))
+    first = create_branch(open_snapshot(seeded_world(faulty, 1)), "b")
+    assert (first.branch, list(list_branches(store))) == ("b", ["b"])
+    read = open_snapshot(branch_world(seeded_world(store, 2), "b"))
+    assert read.manifest.transaction_file == first.manifest.transaction_file
 
 
 def test_what_was_left_can_be_deleted(filled: Store) -> None:
