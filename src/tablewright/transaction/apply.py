@@ -13,13 +13,12 @@ Format: ``docs/format/transactions.md#what-each-operation-does``, ``docs/format/
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablewright._version import __version__
-from tablewright.errors import EmptyFragment, InvalidRequest, UnsupportedFeature
-from tablewright.format.fragment import TOMBSTONE, DataFile, Fragment, FragmentList
+from tablewright.errors import InvalidRequest, UnsupportedFeature
+from tablewright.format.fragment import DataFile, Fragment, FragmentList
 from tablewright.format.limits import FIELD_ID_MAX, FRAGMENT_ID_MAX, NEXT_ROW_ID_MAX, VERSION_MAX, check_limit
 from tablewright.format.manifest import Manifest, WriterVersion
 from tablewright.format.naming import is_detached
@@ -37,6 +36,7 @@ from tablewright.format.transaction import (
     ReserveFragments,
     Restore,
     Rewrite,
+    RewriteGroup,
     Transaction,
     Update,
     UpdateBases,
@@ -44,7 +44,8 @@ from tablewright.format.transaction import (
     UpdateMode,
 )
 from tablewright.transaction import coverage, lineage
-from tablewright.transaction.lineage import moved_rows, with_lineage, with_updated_rows, without_lineage
+from tablewright.transaction.lineage import moved_rows, with_updated_rows, without_lineage
+from tablewright.transaction.new_fragments import check_new, current, highest_id, new_fragments, without_dead_files
 from tablewright.transaction.row_id_switch import enables_row_ids, switched_on
 
 __all__ = ["WRITER", "Creation", "apply"]
@@ -99,7 +100,7 @@ def _check_limits(after: Manifest, version: int) -> None:
     """No assigned number exceeds the limits of the format."""
     if not is_detached(version - 1):  # what comes after a detached version is detached too, and gets a number later
         check_limit("version", version, VERSION_MAX)
-    check_limit("fragment id", _highest(after), FRAGMENT_ID_MAX)
+    check_limit("fragment id", highest_id(after), FRAGMENT_ID_MAX)
     check_limit("row id", after.next_row_id, NEXT_ROW_ID_MAX)
     check_limit("field id", after.schema.max_field_id, FIELD_ID_MAX)
 
@@ -125,7 +126,7 @@ def _changed(manifest: Manifest, operation: Operation) -> Manifest:
         case Project():
             return _project(manifest, operation)
         case ReserveFragments():
-            return replace(manifest, max_fragment_id=_highest(manifest) + operation.num_fragments)
+            return replace(manifest, max_fragment_id=highest_id(manifest) + operation.num_fragments)
         case UpdateConfig():
             return _update_config(manifest, operation)
         case DataReplacement():
@@ -134,60 +135,6 @@ def _changed(manifest: Manifest, operation: Operation) -> Manifest:
             return replace(manifest, base_paths=manifest.base_paths + operation.new_bases)
         case _:
             raise UnsupportedFeature(f"This release does not write {type(operation).__name__} transactions.")
-
-
-# ---- ids and lineage -------------------------------------------------------------------------------------------
-
-
-def _highest(manifest: Manifest) -> int:
-    """The highest fragment id ever used, -1 for none."""
-    return -1 if manifest.max_fragment_id is None else manifest.max_fragment_id
-
-
-def _numbered(fragments: Sequence[Fragment], first: int) -> tuple[Fragment, ...]:
-    return tuple(replace(fragment, id=first + position) for position, fragment in enumerate(fragments))
-
-
-def _new_fragments(
-    manifest: Manifest, fragments: Sequence[Fragment], sources: Sequence[Fragment] = ()
-) -> tuple[Manifest, tuple[Fragment, ...]]:
-    """Give new fragments their ids and lineage; the manifest comes back with its high-water marks moved."""
-    if not fragments:
-        return manifest, ()
-    _check_new(manifest.schema, fragments)
-    first = _highest(manifest) + 1
-    check_limit("fragment id", first + len(fragments) - 1, FRAGMENT_ID_MAX)
-    numbered = _numbered(fragments, first)
-    next_row_id = manifest.next_row_id
-    if manifest.stable_row_ids:
-        numbered, next_row_id = with_lineage(numbered, next_row_id, manifest.version + 1, sources)
-    else:
-        numbered = tuple(without_lineage(fragment) for fragment in numbered)
-    marked = replace(manifest, max_fragment_id=first + len(fragments) - 1, next_row_id=next_row_id)
-    return marked, numbered
-
-
-def _check_new(schema: Schema, fragments: Sequence[Fragment]) -> None:
-    """Refuse new fragments that no reader could read: without files or rows, with a deletion file, with holes."""
-    _check_distinct_files(fragments)
-    needed = {field.name: frozenset(schema.descendants(field.id)) for field in schema.top_level if not field.nullable}
-    for fragment in fragments:
-        held = {id for file in fragment.files for id in file.fields}
-        missing = [name for name, ids in needed.items() if not ids & held]
-        if not fragment.files or fragment.physical_rows <= 0:
-            raise EmptyFragment(f"A new fragment needs data files and rows: {fragment}.")
-        if fragment.deletion is not None:
-            raise InvalidRequest("A new fragment can't have a deletion file: it is named after the id it will get.")
-        if missing:
-            raise InvalidRequest(f"A new fragment lacks columns {missing}, which may not be null.")
-
-
-def _check_distinct_files(fragments: Sequence[Fragment]) -> None:
-    """Refuse a data file in two new fragments: its rows would come twice."""
-    files = Counter((file.base_id, file.path) for fragment in fragments for file in fragment.files)
-    twice = [path for (_, path), count in files.items() if count > 1]
-    if twice:
-        raise InvalidRequest(f"Data file {twice[0]} is in two new fragments, so its rows would come twice.")
 
 
 def _check_types(before: Schema, after: Schema) -> None:
@@ -203,7 +150,7 @@ def _check_types(before: Schema, after: Schema) -> None:
 
 
 def _with_new_fragments(manifest: Manifest, fragments: Sequence[Fragment]) -> Manifest:
-    marked, numbered = _new_fragments(manifest, fragments)
+    marked, numbered = new_fragments(manifest, fragments)
     return replace(marked, fragments=marked.fragments.appended(numbered))
 
 
@@ -247,7 +194,7 @@ def _overwrite(manifest: Manifest, operation: Overwrite) -> Manifest:
 def _restore(manifest: Manifest, operation: Restore, restored: Manifest | None) -> Manifest:
     if restored is None or restored.version != operation.version:
         raise InvalidRequest(f"Restore needs the manifest of version {operation.version}.")
-    highest = max(_highest(manifest), _highest(restored))
+    highest = max(highest_id(manifest), highest_id(restored))
     return replace(
         restored,
         version=manifest.version,
@@ -261,20 +208,9 @@ def _restore(manifest: Manifest, operation: Restore, restored: Manifest | None) 
 # ---- changes of fragments ----------------------------------------------------------------------------------------
 
 
-def _current(manifest: Manifest, ids: Iterable[int], operation: Operation) -> dict[int, Fragment]:
-    """The table's own state of these fragments; one that it does not have makes the request invalid."""
-    wanted = tuple(ids)
-    missing = [id for id in wanted if not manifest.fragments.has(id)]
-    if missing:
-        raise InvalidRequest(
-            f"{type(operation).__name__} names fragments {missing}, which version {manifest.version} does not have."
-        )
-    return {id: manifest.fragments.by_id(id) for id in wanted}
-
-
 def _delete(manifest: Manifest, operation: Delete) -> Manifest:
-    updated = _current(manifest, (fragment.id for fragment in operation.updated_fragments), operation)
-    _current(manifest, operation.deleted_fragment_ids, operation)
+    updated = current(manifest, (fragment.id for fragment in operation.updated_fragments), operation)
+    current(manifest, operation.deleted_fragment_ids, operation)
     tombstoned = {
         fragment.id: replace(updated[fragment.id], deletion=fragment.deletion)
         for fragment in operation.updated_fragments
@@ -286,7 +222,7 @@ def _update(manifest: Manifest, operation: Update) -> Manifest:
     """Rows that moved, columns that changed in place, or both: an update in place may move rows of other fragments."""
     in_place = operation.update_mode == UpdateMode.REWRITE_COLUMNS
     updated_ids = tuple(fragment.id for fragment in operation.updated_fragments)
-    touched = _current(manifest, (*updated_ids, *operation.removed_fragment_ids), operation)
+    touched = current(manifest, (*updated_ids, *operation.removed_fragment_ids), operation)
     changed = {
         fragment.id: _patched(manifest, operation, touched[fragment.id], fragment)
         if in_place
@@ -299,7 +235,7 @@ def _update(manifest: Manifest, operation: Update) -> Manifest:
         for position, fragment in enumerate(operation.new_fragments)
         if moved_rows(fragment) == fragment.physical_rows
     ]
-    marked, new = _new_fragments(manifest, operation.new_fragments, tuple(touched.values()))
+    marked, new = new_fragments(manifest, operation.new_fragments, tuple(touched.values()))
     rewritten = [id for id in updated_ids if not in_place or changed[id].files != touched[id].files]
     indices = coverage.without_rewritten_columns(marked.indices, operation.fields_modified, rewritten)
     if marked.stable_row_ids and new:
@@ -317,7 +253,7 @@ def _patched(manifest: Manifest, operation: Update, current: Fragment, fragment:
     """A fragment whose columns changed in place, with its lineage; the rows that changed were updated now."""
     alive = manifest.schema.ids
     patched = replace(
-        _without_dead_files(fragment, alive),
+        without_dead_files(fragment, alive),
         row_ids=current.row_ids,
         created_at=current.created_at,
         last_updated_at=current.last_updated_at,
@@ -329,19 +265,21 @@ def _patched(manifest: Manifest, operation: Update, current: Fragment, fragment:
 
 
 def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:
+    """Old fragments go, new ones come with the deletions of others since; outputs without live rows are left out."""
     operation = _with_fresh_ids(manifest, operation)
-    old = [fragment.id for group in operation.groups for fragment in group.old_fragments]
-    _current(manifest, old, operation)
-    new = [fragment for group in operation.groups for fragment in group.new_fragments]
-    _check_new(manifest.schema, new)
+    for group in operation.groups:
+        _check_rewritten_rows(manifest, group)
+    check_new(manifest.schema, [f for group in operation.groups for f in group.new_fragments], hidden_rows=True)
     alive = manifest.schema.ids
-    new = [_without_dead_files(fragment, alive) for fragment in new]
+    new = [without_dead_files(f, alive) for group in operation.groups for f in group.new_fragments if f.live_rows]
     if not manifest.stable_row_ids:
         new = [without_lineage(fragment) for fragment in new]
     elif any(fragment.row_ids is None for fragment in new):
         raise InvalidRequest("Rewrite of a table with stable row ids must carry the row ids of the new fragments.")
+    old = [f.id for group in operation.groups for f in group.old_fragments if manifest.fragments.has(f.id)]
     fragments = manifest.fragments.replaced({}, old).appended(new).sorted_by_id()
-    highest = max([_highest(manifest), *(fragment.id for fragment in new)])
+    listed = [fragment.id for group in operation.groups for fragment in group.new_fragments]
+    highest = max([highest_id(manifest), *listed])
     check_limit("fragment id", highest, FRAGMENT_ID_MAX)
     return replace(
         manifest,
@@ -351,9 +289,21 @@ def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:
     )
 
 
+def _check_rewritten_rows(manifest: Manifest, group: RewriteGroup) -> None:
+    """A group has as many live rows before as after, so none is lost or doubled. Fragments that are gone have none."""
+    here = [manifest.fragments.by_id(f.id) for f in group.old_fragments if manifest.fragments.has(f.id)]
+    before, after = sum(f.live_rows for f in here), sum(f.live_rows for f in group.new_fragments)
+    if before != after:
+        names = [fragment.id for fragment in group.old_fragments]
+        raise InvalidRequest(
+            f"Rewrite replaces fragments {names}, which have {before} rows in version {manifest.version}, by fragments "
+            f"with {after} rows."
+        )
+
+
 def _with_fresh_ids(manifest: Manifest, operation: Rewrite) -> Rewrite:
     """Ids that were reserved are kept; new fragments without one (0), or with one in use, get the next."""
-    free = itertools.count(_highest(manifest) + 1)
+    free = itertools.count(highest_id(manifest) + 1)
     seen: set[int] = set()
 
     def numbered(fragment: Fragment) -> Fragment:
@@ -372,8 +322,8 @@ def _with_fresh_ids(manifest: Manifest, operation: Rewrite) -> Rewrite:
 def _replace_data(manifest: Manifest, operation: DataReplacement) -> Manifest:
     indices, changed = manifest.indices, dict[int, Fragment]()
     for group in operation.replacements:
-        current = _current(manifest, (group.fragment_id,), operation)[group.fragment_id]
-        fragment = _with_data_file(changed.get(group.fragment_id, current), group.new_file)
+        known = current(manifest, (group.fragment_id,), operation)[group.fragment_id]
+        fragment = _with_data_file(changed.get(group.fragment_id, known), group.new_file)
         if manifest.stable_row_ids:
             fragment = with_updated_rows(fragment, None, manifest.version + 1)
         changed[group.fragment_id] = fragment
@@ -401,7 +351,7 @@ def _with_data_file(fragment: Fragment, new_file: DataFile) -> Fragment:
 
 def _merge(manifest: Manifest, operation: Merge) -> Manifest:
     _check_merge(manifest, operation)
-    highest = max([_highest(manifest), *(fragment.id for fragment in operation.fragments)])
+    highest = max([highest_id(manifest), *(fragment.id for fragment in operation.fragments)])
     return replace(
         manifest,
         schema=operation.schema,
@@ -433,7 +383,7 @@ def _check_merge(manifest: Manifest, operation: Merge) -> None:
 
 def _merged(manifest: Manifest, fragment: Fragment) -> Fragment:
     """A fragment of a merge; where its data files changed, all its rows were updated now."""
-    fragment = _without_dead_files(fragment)
+    fragment = without_dead_files(fragment)
     if not manifest.stable_row_ids or not manifest.fragments.has(fragment.id):
         return fragment
     same_files = manifest.fragments.by_id(fragment.id).files == fragment.files
@@ -445,23 +395,10 @@ def _project(manifest: Manifest, operation: Project) -> Manifest:
     alive = operation.schema.ids
     fragments = manifest.fragments
     if not alive.issuperset(manifest.schema.ids):
-        changed = {f.id: kept for f in fragments if (kept := _without_dead_files(f, alive)) is not f}
+        changed = {f.id: kept for f in fragments if (kept := without_dead_files(f, alive)) is not f}
         fragments = fragments.replaced(changed, ())
     indices = coverage.of_schema(manifest.indices, operation.schema)
     return replace(manifest, schema=operation.schema, fragments=fragments, indices=indices)
-
-
-def _without_dead_files(fragment: Fragment, alive: frozenset[int] | None = None) -> Fragment:
-    """Drop data files none of whose columns is live; the fragment itself if there are none.
-
-    A fragment keeps at least one file, so that its rows stay countable.
-    """
-    kept = tuple(
-        file
-        for file in fragment.files
-        if any(field != TOMBSTONE and (alive is None or field in alive) for field in file.fields)
-    )
-    return fragment if len(kept) in (0, len(fragment.files)) else replace(fragment, files=kept)
 
 
 # ---- maps ----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from pyroaring import FrozenBitMap
 
-from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import Fragment
 from tablewright.format.index import IndexMetadata
 from tablewright.format.schema import Schema
@@ -92,7 +91,7 @@ def _renamed(index: IndexMetadata, rewritten: RewrittenIndex) -> IndexMetadata:
 def past_rewrite(indices: Indices, rewrite: Rewrite, *, stable_row_ids: bool) -> Indices:
     """Fragments were rewritten: rewritten indices take their new files, the others their new coverage.
 
-    Raises :class:`~tablewright.errors.InvalidRequest` for a group that an index covers in part.
+    A group that an index covers in part leaves its coverage: which of the new rows it has can't be said by fragment.
     """
     by_old_id = {rewritten.old_id: rewritten for rewritten in rewrite.rewritten_indices}
     groups = [
@@ -105,13 +104,8 @@ def past_rewrite(indices: Indices, rewrite: Rewrite, *, stable_row_ids: bool) ->
         for old, new in groups:
             if not keeps:
                 coverage = coverage - old if stable_row_ids else coverage
-            elif old <= coverage:
-                coverage = (coverage - old) | new
             elif old & coverage:
-                raise InvalidRequest(
-                    f"The rewrite group of fragments {sorted(old)} is a split of indexed and non-indexed data "
-                    f"for index {index.name!r}: rewrite covered and uncovered fragments in groups of their own."
-                )
+                coverage = (coverage - old) | new if old <= coverage else coverage - old
         return coverage
 
     followed = _mapped(indices, follow)

@@ -286,17 +286,17 @@ class TestRewrite:
         assert covered(after) == {"ids": {2, 3}, "zones": {0, 1, 2}, "outside": {2}}
         assert (after.indices[0].uuid, after.indices[0].index_version) == (new_id, 3)
 
-    def test_a_group_that_an_index_covers_in_part_is_refused(self) -> None:
+    def test_a_group_that_an_index_covers_in_part_leaves_its_coverage(self) -> None:
         before = created(True, new_fragment("x", 1), new_fragment("y", 1))
         before = replace(before, indices=(index("ids", "Bitmap", 0, {0}),))
         group = RewriteGroup(
             old_fragments=tuple(before.fragments), new_fragments=(replace(new_fragment("z", 2, [0, 1]), id=2),)
         )
-        with pytest.raises(InvalidRequest, match="split of indexed and non-indexed"):
-            step(before, Rewrite(groups=(group,)))
+        after = step(before, Rewrite(groups=(group,)))
+        assert covered(after) == {"ids": set()}
 
     def test_ids_that_were_not_reserved_are_given(self) -> None:
-        before = created(False, new_fragment("x", 1), new_fragment("y", 1))
+        before = created(False, new_fragment("x", 2), new_fragment("y", 1))
         new = (new_fragment("z", 1), replace(new_fragment("w", 1), id=1))
         after = step(before, Rewrite(groups=(RewriteGroup(old_fragments=(before.fragments[0],), new_fragments=new),)))
         assert (list(after.fragments.ids), after.max_fragment_id) == ([1, 2, 3], 3)
