@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tablewright.errors import CorruptTable
 from tablewright.format import row_versions
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids, encode_row_ids
+from tablewright.format.row_set import RowSet
 from tablewright.format.row_versions import VersionSequence, decode_versions, encode_versions
 from tablewright.format.segment_choice import _SEGMENT_COST, _cost, _shaped, _ways, segments_of
 from tablewright.format.segments import (
@@ -89,7 +90,42 @@ def test_no_shape_is_smaller(numbers: list[int]) -> None:
     assert decode_row_ids(encode_row_ids(RowIdSequence(several)), "p", len(numbers)).to_numpy().tolist() == numbers
 
 
-@given(ids(ascending=True))
+def _cost_of(sequence: RowIdSequence) -> int:
+    return _size(*sequence.segments) + _SEGMENT_COST * len(sequence.segments)
+
+
+def _parts(draw: st.DataObject, numbers: list[int]) -> list[list[int]]:
+    cuts = sorted(draw.draw(st.lists(st.integers(0, len(numbers)), max_size=8)))
+    return [numbers[low:high] for low, high in itertools.pairwise([0, *cuts, len(numbers)])]
+
+
+@given(ids(), st.data())
+def test_joined_sequences_are_the_list_of_their_ids_in_no_more_bytes(numbers: list[int], data: st.DataObject) -> None:
+    parts = [RowIdSequence.from_values(_array(each)) for each in _parts(data, numbers)]
+    joined, one_by_one = RowIdSequence.join(parts), RowIdSequence()
+    for part in parts:
+        one_by_one = one_by_one.concat(part)
+    assert joined.to_numpy().tolist() == numbers
+    assert decode_row_ids(encode_row_ids(joined), "p", len(numbers)) == joined
+    assert _cost_of(joined) <= _cost_of(one_by_one)
+    assert _cost_of(joined) <= _cost_of(RowIdSequence.from_values(_array(numbers)))
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), max_size=8), max_size=6), st.data())
+def test_joined_versions_are_the_list_of_their_rows(parts: list[list[tuple[int, int]]], data: st.DataObject) -> None:
+    sequences = [VersionSequence.from_runs(runs) for runs in parts]
+    values = [version for runs in parts for count, version in runs for _ in range(count)]
+    joined = VersionSequence.join(sequences)
+    assert joined == VersionSequence.from_values(_array(values)) and len(joined) == len(values)
+    low, high = data.draw(st.integers(-2, len(values) + 2)), data.draw(st.integers(-2, len(values) + 2))
+    assert joined.slice(low, high).to_numpy().tolist() == values[max(low, 0) : max(high, 0)]
+    gone = data.draw(st.sets(st.integers(0, len(values) - 1))) if values else set()
+    live = [version for offset, version in enumerate(values) if offset not in gone]
+    assert joined.without(RowSet.of(gone)) == VersionSequence.from_values(_array(live))
+    assert joined.without(np.array(sorted(gone, reverse=True), np.int64)) == joined.without(RowSet.of(gone))
+
+
+@given(ids())
 @example([number for number in range(2**20, 2**20 + 70_000) if number not in (2**21 - 2**20, 2**20 + 69_000)])
 @example([number for number in range(100, 300) if number not in (130, 140)])
 def test_what_is_weighed_is_what_is_written(numbers: list[int]) -> None:
@@ -106,6 +142,7 @@ def test_sequences_lose_rows_as_lists_do(numbers: list[int], data: st.DataObject
     gone = data.draw(st.lists(st.integers(0, len(numbers) - 1), max_size=30))
     left = [number for offset, number in enumerate(numbers) if offset not in set(gone)]
     assert sequence.without(np.array(gone, np.int64)).to_numpy().tolist() == left
+    assert sequence.without(RowSet.of(gone)) == sequence.without(np.array(gone, np.int64))
     low, high = sorted((data.draw(st.integers(0, len(numbers))), data.draw(st.integers(0, len(numbers)))))
     part = sequence.slice(low, high)
     assert part.to_numpy().tolist() == numbers[low:high]

@@ -3,7 +3,8 @@
 The ids are a sequence of segments (``segments.py``), one id per physical row, deleted rows included. No id comes twice
 in a sequence. Fragments just written hold one range; updates and compaction slice, concatenate and select:
 
-1. *concat* appends segments and merges adjacent ranges, as Lance does;
+1. *concat* appends segments and merges adjacent ranges, as Lance does; *join* does so for any number of sequences in
+   linear time and chooses their segments again, so that ids which come together again are ranges again;
 2. *slice* keeps whole segments as they are; *select* and *without* work on runs of consecutive ids, so that ranges are
    never expanded, and encode the result in few bytes (``segment_choice.py``);
 3. *position_of* searches each segment, or the sorted runs of all segments if there are many.
@@ -17,7 +18,7 @@ Format: ``docs/format/row-ids.md#sequences``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ import numpy.typing as npt
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.many_ranges import ManyRanges, many_ranges
 from tablewright.format.proto import rows_pb2
-from tablewright.format.row_set import Offsets
+from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.row_versions import VersionSequence, decode_versions, encode_versions
 from tablewright.format.segment_choice import segments_of, segments_of_runs
 from tablewright.format.segment_codec import segment_from_proto, segments_to_proto
@@ -92,23 +93,34 @@ class RowIdSequence:
     # ------------------------------------------------------------------------------------------- cut, join, pick
     def concat(self, other: RowIdSequence) -> RowIdSequence:
         """These ids and then the others'. Precondition: they share no id, as sequences of one table do."""
-        if self.segments and other.segments:
-            last, first = self.segments[-1], other.segments[0]
-            if isinstance(last, Range) and isinstance(first, Range) and last.end == first.start:
-                return RowIdSequence((*self.segments[:-1], Range(last.start, first.end), *other.segments[1:]))
-        return RowIdSequence(self.segments + other.segments)
+        border = _adjacent_merged((*self.segments[-1:], *other.segments[:1]))
+        return RowIdSequence((*self.segments[:-1], *border, *other.segments[1:]))
+
+    @classmethod
+    def join(cls, sequences: Iterable[RowIdSequence]) -> RowIdSequence:
+        """The ids of all sequences, one after the other, in few bytes. Precondition: they share no id.
+
+        >>> parts = [RowIdSequence.from_range(at, at + 10) for at in range(0, 100_000, 10)]
+        >>> RowIdSequence.join(parts).segments
+        (Range(start=0, end=100000),)
+        """
+        segments = tuple(segment for sequence in sequences for segment in sequence.segments if segment.count)
+        if len(segments) <= 1:
+            return cls(segments)
+        firsts, lasts, owners = _runs(segments)
+        return cls(segments_of_runs(firsts, lasts, owners[1:] != owners[:-1]))
 
     def slice(self, start: int, stop: int) -> RowIdSequence:
         """The ids of the rows from ``start`` up to ``stop`` (exclusive, and at most the end)."""
-        cut = RowIdSequence()
+        cut: list[Segment] = []
         begin = 0
         for segment in self.segments:
             end = begin + segment.count
             low, high = max(start, begin) - begin, min(stop, end) - begin
             if low < high:
-                cut = cut.concat(_part(segment, low, high))
+                cut += _part(segment, low, high)
             begin = end
-        return cut
+        return RowIdSequence(tuple(_adjacent_merged(cut)))
 
     def select(self, rows: npt.NDArray[Any]) -> RowIdSequence:
         """The ids at the offsets ``rows``, in that order; or where the mask ``rows`` (one bool per row) is true."""
@@ -120,24 +132,26 @@ class RowIdSequence:
         self._check_within(offsets)
         return self._select(offsets)
 
-    def without(self, offsets: npt.NDArray[Any]) -> RowIdSequence:
-        """The ids of all rows but those at ``offsets``, which may come in any order.
+    def without(self, rows: npt.NDArray[Any] | RowSet) -> RowIdSequence:
+        """The ids of all rows but ``rows``: offsets in any order, or a set such as a deletion vector.
 
         >>> RowIdSequence.from_range(0, 10**9).without(np.array([5])).segments
         (RangeWithHoles(start=0, end=1000000000, holes=NumberArray(width=16, base=5, data=b'\\x00\\x00')),)
         """
-        gone = np.unique(offsets.astype(np.int64))
+        gone = rows.to_numpy() if isinstance(rows, RowSet) else np.unique(rows.astype(np.int64))
         self._check_within(gone)
         if not len(gone):
             return self
-        firsts, lasts, begins = self.runs()
+        firsts, lasts, owners = _runs(self.segments)
+        begins = _begins(firsts, lasts)
         ends = begins + (lasts - firsts).astype(np.int64) + 1
         starts, stops = np.sort(np.concatenate([begins, gone + 1])), np.sort(np.concatenate([ends, gone]))
         full = starts < stops
         starts, stops = starts[full], stops[full]
         run = np.searchsorted(begins, starts, side="right") - 1
         low = firsts[run] + (starts - begins[run]).astype(np.uint64)
-        return RowIdSequence(segments_of_runs(low, low + (stops - starts - 1).astype(np.uint64)))
+        high = low + (stops - starts - 1).astype(np.uint64)
+        return RowIdSequence(segments_of_runs(low, high, owners[run[1:]] != owners[run[:-1]]))
 
     def _check_within(self, offsets: Offsets) -> None:
         if len(offsets) and not (int(offsets.min()) >= 0 and int(offsets.max()) < len(self)):
@@ -152,12 +166,8 @@ class RowIdSequence:
 
     def runs(self) -> tuple[Numbers, Numbers, Offsets]:
         """Runs of consecutive ids: first id, last id (included), and offset of the first."""
-        parts = [segment.intervals() for segment in self.segments]
-        none = np.zeros(0, np.uint64)
-        firsts = np.concatenate([none, *(first for first, _ in parts)])
-        lasts = np.concatenate([none, *(last for _, last in parts)])
-        sizes = (lasts - firsts).astype(np.int64) + 1
-        return firsts, lasts, np.cumsum(sizes) - sizes
+        firsts, lasts, _ = _runs(self.segments)
+        return firsts, lasts, _begins(firsts, lasts)
 
     # --------------------------------------------------------------------------------------------------- questions
     def position_of(self, ids: npt.ArrayLike) -> Offsets:
@@ -196,12 +206,41 @@ def _numbers(values: npt.ArrayLike) -> Numbers:
     return numbers.astype(np.uint64)
 
 
-def _part(segment: Segment, low: int, high: int) -> RowIdSequence:
+def _runs(segments: Sequence[Segment]) -> tuple[Numbers, Numbers, Offsets]:
+    """Runs of consecutive numbers: first, last (included), and the position of the segment each is in."""
+    parts = [segment.intervals() for segment in segments]
+    none = np.zeros(0, np.uint64)
+    firsts = np.concatenate([none, *(first for first, _ in parts)])
+    lasts = np.concatenate([none, *(last for _, last in parts)])
+    return firsts, lasts, np.repeat(np.arange(len(parts)), [len(first) for first, _ in parts])
+
+
+def _begins(firsts: Numbers, lasts: Numbers) -> Offsets:
+    """The offset of the first number of each run."""
+    sizes = (lasts - firsts).astype(np.int64) + 1
+    return np.cumsum(sizes) - sizes
+
+
+def _adjacent_merged(segments: Iterable[Segment]) -> Iterator[Segment]:
+    """The segments, where ranges that continue each other are one."""
+    last: Segment | None = None
+    for segment in segments:
+        if isinstance(last, Range) and isinstance(segment, Range) and last.end == segment.start:
+            last = Range(last.start, segment.end)
+            continue
+        if last is not None:
+            yield last
+        last = segment
+    if last is not None:
+        yield last
+
+
+def _part(segment: Segment, low: int, high: int) -> tuple[Segment, ...]:
     """The numbers at some positions of a segment; the others are not expanded."""
     if isinstance(segment, Range):
-        return RowIdSequence((Range(segment.start + low, segment.start + high),))
+        return (Range(segment.start + low, segment.start + high),)
     if (low, high) == (0, segment.count):
-        return RowIdSequence((segment,))
+        return (segment,)
     firsts, lasts = segment.intervals()
     ends = np.cumsum((lasts - firsts).astype(np.int64) + 1)
     first, last = np.searchsorted(ends, [low, high - 1], side="right").tolist()
@@ -209,7 +248,7 @@ def _part(segment: Segment, low: int, high: int) -> RowIdSequence:
     begin = int(ends[first]) - (int(lasts[first]) - int(firsts[first]) + 1)
     starts[0] += np.uint64(low - begin)
     stops[-1] -= np.uint64(int(ends[last]) - high)
-    return RowIdSequence(segments_of_runs(starts, stops))
+    return segments_of_runs(starts, stops)
 
 
 def _has_duplicates(segments: Sequence[Segment]) -> bool:

@@ -126,12 +126,42 @@ class VersionSequence:
 
     def concat(self, other: VersionSequence) -> VersionSequence:
         """The rows of this sequence and then the others."""
-        counts = np.concatenate([self.counts, other.counts])
-        return _coalesced(counts, np.concatenate([self.versions, other.versions]))
+        return VersionSequence.join((self, other))
+
+    @classmethod
+    def join(cls, sequences: Iterable[VersionSequence]) -> VersionSequence:
+        """The rows of all sequences, one after the other; neighbours of one version become one run.
+
+        >>> VersionSequence.join(VersionSequence.constant(10, 1 + at // 5000) for at in range(10_000)).runs
+        ((50000, 1), (50000, 2))
+        """
+        parts = list(sequences)
+        counts = np.concatenate([np.zeros(0, np.int64), *(each.counts for each in parts)])
+        return _coalesced(counts, np.concatenate([np.zeros(0, np.uint64), *(each.versions for each in parts)]))
+
+    def slice(self, start: int, stop: int) -> VersionSequence:
+        """The rows from ``start`` up to ``stop`` (exclusive, and at most the end)."""
+        ends = np.cumsum(self.counts).clip(max(start, 0), max(start, stop, 0))
+        return _coalesced(np.diff(ends, prepend=max(start, 0)), self.versions)
 
     def select(self, rows: npt.NDArray[Any]) -> VersionSequence:
         """The versions at the offsets ``rows``, in that order; or where the mask ``rows`` is true."""
         return VersionSequence.from_values(self.at(np.flatnonzero(rows) if rows.dtype == np.bool_ else rows))
+
+    def without(self, rows: npt.NDArray[Any] | RowSet) -> VersionSequence:
+        """All rows but ``rows``: offsets in any order, or a set such as a deletion vector.
+
+        >>> VersionSequence.from_runs([(3, 1), (1, 7), (2, 1)]).without(RowSet.of([3, 5])).runs
+        ((4, 1),)
+        """
+        gone = rows.to_numpy() if isinstance(rows, RowSet) else np.unique(rows.astype(np.int64))
+        if not len(gone):
+            return self
+        ends = np.cumsum(self.counts)
+        if not (int(gone[0]) >= 0 and int(gone[-1]) < int(ends[-1] if len(ends) else 0)):
+            raise InvalidRequest(f"A row offset lies outside 0..{len(self)}.")
+        left = ends - np.searchsorted(gone, ends, side="left")
+        return _coalesced(np.diff(left, prepend=0), self.versions)
 
     def patched(self, offsets: npt.NDArray[Any] | RowSet, version: int) -> VersionSequence:
         """The same rows, those at ``offsets`` with another version."""

@@ -1,15 +1,21 @@
 """Segmentation of row ids: where a sequence is split into segments, and in which of the five shapes each is stored.
 
 The cheapest of a few candidate splits is chosen by exact encoded size. Input are *runs* of consecutive numbers (first,
-last), so a range costs the same whatever its length. The size of a group of runs in each shape follows from its bounds,
-its count and the bounds of its holes, so the sizes of all groups are computed at once, vectorised:
+last), so a range costs the same whatever its length; runs that continue each other become one. The size of a group of
+runs in each shape follows from its bounds, its count and the bounds of its holes, so the sizes of all groups are
+computed at once, vectorised:
 
-1. Mandatory breaks: a segment ends where numbers descend. The alternative to all splits is one plain array.
-2. Candidate splits add breaks at gaps wider than 64, 1,024, 65,536 or 2**32 numbers, or where the upper 48 bits change
-   (so that offsets fit 16 bits); each also with breaks around runs of more than 1,024 numbers. Each segment costs 32
-   bytes extra, because readers search segments one after the other. Ties go to fewer segments.
-3. A group without holes is a range. Others take their smallest shape; ties go to range with holes, then range with
-   bitmap, then sorted array.
+1. One segment of everything is the first candidate. If numbers descend somewhere, that is a plain array.
+2. The others break where numbers descend. They add breaks at gaps wider than 64, 1,024, 65,536 or 2**32 numbers, or
+   where the upper 48 bits change (so that offsets fit 16 bits); each also with breaks around runs of more than 1,024
+   numbers. Each segment costs 32 bytes extra, because readers search segments one after the other. Ties go to fewer
+   segments.
+3. Where numbers descend, adjacent groups that would be cheaper in one plain array are one: shuffled ids beside a
+   range don't turn the range into an array.
+4. Ids that were stored before bring *splits*, the borders of their segments, which are a candidate as well: sequences
+   that are joined never cost more than one by one.
+5. A group without holes is a range. Others take their smallest shape; ties go to range with holes, then range with
+   bitmap, then sorted array. A group that descends is an array.
 
 Lance estimates 4 bytes per hole and 2 per array value, whatever they need; any of its choices can be read.
 
@@ -49,7 +55,7 @@ _LONG_RUN = 1 << 10
 _SEGMENT_COST = 32
 _TOP = np.uint64(2**64 - 1)
 _ONE = np.uint64(1)
-_RANGE, _HOLES, _BITMAP, _SORTED = range(4)
+_RANGE, _HOLES, _BITMAP, _SORTED, _ARRAY = range(5)
 
 
 def segments_of(values: Numbers) -> tuple[Segment, ...]:
@@ -61,35 +67,80 @@ def segments_of(values: Numbers) -> tuple[Segment, ...]:
     return segments_of_runs(*runs_of(values))
 
 
-def segments_of_runs(firsts: Numbers, lasts: Numbers) -> tuple[Segment, ...]:
-    """The numbers of runs, given by first and last (included), in their order."""
-    if len(firsts) <= 1 and not (len(lasts) and lasts[0] == _TOP):
-        return tuple(Range(int(first), int(last) + 1) for first, last in zip(firsts, lasts, strict=True))
-    descends = firsts[1:] <= lasts[:-1]
-    limit = _array_cost(firsts, lasts) if descends.any() else np.inf
-    if _SEGMENT_COST * int(descends.sum()) < limit:
-        cost, _, breaks = min(
-            (_cost(firsts, lasts, way), number, way) for number, way in enumerate(_ways(firsts, lasts, descends))
-        )
-        if cost < limit:
-            return tuple(_shaped(firsts, lasts, breaks))
-    return (Array(NumberArray.of(_expanded(firsts, lasts))),)
+def segments_of_runs(firsts: Numbers, lasts: Numbers, splits: Breaks | None = None) -> tuple[Segment, ...]:
+    """The numbers of runs, given by first and last (included), in their order.
+
+    ``splits`` has one bool per pair of adjacent runs: whether a stored segment ended there.
+    """
+    if not len(firsts):
+        return ()
+    stored = np.zeros(len(firsts) - 1, np.bool_) if splits is None else splits
+    joined = _joined(firsts, lasts, stored)
+    candidates = [(*joined[:2], way) for way in _ways(*joined)]
+    if stored.any():
+        candidates.append(_joined(firsts, lasts, stored, only=stored & _alone(stored)))
+    costs = [_cost(*each) for each in candidates] if len(candidates) > 1 else [0.0]
+    return tuple(_shaped(*candidates[costs.index(min(costs))]))
 
 
-def _ways(firsts: Numbers, lasts: Numbers, descends: Breaks) -> Iterator[Breaks]:
+def _alone(splits: Breaks) -> Breaks:
+    """One bool per pair of adjacent runs: whether both are stored segments of their own."""
+    ends = np.concatenate([[True], splits, [True]])
+    alone: Breaks = ends[1:] & ends[:-1]
+    return np.logical_and(alone[1:], alone[:-1])
+
+
+def _joined(
+    firsts: Numbers, lasts: Numbers, splits: Breaks, only: Breaks | None = None
+) -> tuple[Numbers, Numbers, Breaks]:
+    """The runs, where those that continue each other are one (``only``: at these pairs), and the splits left."""
+    breaks = (firsts[1:] != lasts[:-1] + _ONE) | (lasts[:-1] == _TOP)
+    if only is not None:
+        breaks |= ~only
+    if breaks.all():
+        return firsts, lasts, splits
+    return firsts[np.append(True, breaks)], lasts[np.append(breaks, True)], splits[breaks]
+
+
+def _ways(firsts: Numbers, lasts: Numbers, splits: Breaks) -> Iterator[Breaks]:
     """Distinct candidate splits, fewest segments first: one bool per pair of adjacent runs, true at a break."""
-    yield descends
-    gaps = np.where(descends, 0, firsts[1:] - lasts[:-1])
-    known = {descends.tobytes()}
-    ways = [descends | (gaps > np.uint64(gap)) for gap in _GAPS]
-    ways.insert(2, descends | (firsts[1:] >> _HIGH_BITS != firsts[:-1] >> _HIGH_BITS))
-    long = lasts - firsts >= np.uint64(_LONG_RUN)
-    if long.any():
-        ways = [way | more for more in (False, long[1:] | long[:-1]) for way in (descends, *ways)]
-    for way in sorted(ways, key=np.count_nonzero):
+    descends = firsts[1:] <= lasts[:-1]
+    ways = _ascending_ways(firsts, lasts, descends) if len(firsts) > 1 else []
+    if ways and descends.any():
+        ordered = ~_shuffled(firsts, lasts, descends)
+        ways = [descends, *(way & ordered for way in ways)]
+    if splits.any():
+        ways += [splits, *(way | splits for way in ways[1:2])]
+    known: set[bytes] = set()
+    for way in sorted([np.zeros(len(firsts) - 1, np.bool_), *ways], key=np.count_nonzero):
         if way.tobytes() not in known:
             known.add(way.tobytes())
             yield way
+
+
+def _ascending_ways(firsts: Numbers, lasts: Numbers, descends: Breaks) -> list[Breaks]:
+    """Splits into groups that ascend; only the coarsest, or none, where there are so many that they can't pay."""
+    if _SEGMENT_COST * np.count_nonzero(descends) >= _array_cost(firsts, lasts):
+        longest = _counts(firsts, lasts, np.append(0, np.flatnonzero(descends) + 1)).max()
+        in_array = longest * _width(float(lasts.max() - firsts.min()))
+        return [descends] if in_array > 2 * _SEGMENT_COST else []  # its own segment, and a second array after it
+    gaps = np.where(descends, 0, firsts[1:] - lasts[:-1])
+    ways = [descends, *(descends | (gaps > np.uint64(gap)) for gap in _GAPS)]
+    ways.append(descends | (firsts[1:] >> _HIGH_BITS != firsts[:-1] >> _HIGH_BITS))
+    long = lasts - firsts >= np.uint64(_LONG_RUN)
+    if long.any():
+        ways += [way | long[1:] | long[:-1] for way in ways]
+    return ways
+
+
+def _shuffled(firsts: Numbers, lasts: Numbers, descends: Breaks) -> Breaks:
+    """Pairs of adjacent runs within one array: in groups that would take more bytes than their numbers in an array."""
+    begin, end, sizes = _weighed(firsts, lasts, descends)
+    in_array = _counts(firsts, lasts, begin) * _width(float(lasts.max() - firsts.min()))
+    is_dear = np.concatenate([[False], sizes.min(axis=0) + _SEGMENT_COST > in_array, [False]])
+    is_dear[1:-1] &= is_dear[2:] | is_dear[:-2]
+    in_dear: Breaks = np.repeat(is_dear[1:-1], end - begin + 1)
+    return np.logical_and(in_dear[1:], in_dear[:-1])
 
 
 def _cost(firsts: Numbers, lasts: Numbers, breaks: Breaks) -> float:
@@ -110,24 +161,34 @@ def _weighed(
     """First and last run of each group, and its encoded size in each shape (infinite where the shape can't hold it)."""
     begin = np.concatenate([[0], np.flatnonzero(breaks) + 1]).astype(np.int64)
     end = np.append(begin[1:], len(firsts)).astype(np.int64) - 1
-    low, high = firsts[begin], lasts[end]
-    counts = np.add.reduceat((lasts - firsts).astype(np.float64) + 1, begin)
+    descends = np.append(False, (firsts[1:] <= lasts[:-1]) & ~breaks)
+    shuffled = np.logical_or.reduceat(descends, begin)
+    low, high = np.minimum.reduceat(firsts, begin), np.maximum.reduceat(lasts, begin)
+    counts = _counts(firsts, lasts, begin)
     span = (high - low).astype(np.float64) + 1
     holes = span - counts
     bounds = _field(low) + _field(high + _ONE)
     hole_bytes = _array(lasts[begin] + _ONE, firsts[end] - _ONE, holes)
     bitmap_bytes = np.ceil(span / 8)
+    array_bytes = _nested(_array(low, high, counts))
     sizes = np.stack(
         [
             np.where(end == begin, _nested(bounds), np.inf),
             np.where(end > begin, _nested(bounds + _tagged(hole_bytes)), np.inf),
             _nested(bounds + _tagged(bitmap_bytes)),
-            _nested(_array(low, high, counts)),
+            array_bytes,
+            np.where(shuffled, array_bytes, np.inf),
         ]
     )
     sizes[:_SORTED, high == _TOP] = np.inf  # an exclusive end of 2**64 can't be stored
     sizes[_HOLES:, (end == begin) & (high != _TOP)] = np.inf
+    sizes[:_ARRAY, shuffled] = np.inf
     return begin, end, sizes
+
+
+def _counts(firsts: Numbers, lasts: Numbers, begin: npt.NDArray[np.int64]) -> Sizes:
+    """How many numbers there are in the groups that begin at these runs."""
+    return np.add.reduceat((lasts - firsts).astype(np.float64) + 1, begin)
 
 
 def _varint(values: npt.NDArray[np.generic]) -> Sizes:
@@ -156,9 +217,14 @@ def _nested(inner: Sizes) -> Sizes:
 def _array(low: Numbers, high: Numbers, counts: Sizes) -> Sizes:
     """Encoded size of ``counts`` numbers between two bounds (both included) as an array: tag, base and values."""
     distance = (high - low).astype(np.float64)
-    width = np.where(distance < 2**16, 2, np.where(distance < 2**32, 4, 8))
+    width = _width(distance)
     base = np.where(width == 8, 0, _field(low))
     return _tagged(base + _tagged(width * counts))
+
+
+def _width(distance: Sizes | float) -> Sizes:
+    """Bytes per number of an array whose numbers are this far apart."""
+    return np.where(np.less(distance, 2**16), 2.0, np.where(np.less(distance, 2**32), 4.0, 8.0))
 
 
 # -------------------------------------------------------------------------------------------------------------- shapes
@@ -179,7 +245,7 @@ def _shaped(firsts: Numbers, lasts: Numbers, breaks: Breaks) -> Iterator[Segment
             bits = np.cumsum(edges[:-1], dtype=np.int8)
             yield RangeWithBitmap(start, stop, np.packbits(bits.view(np.uint8), bitorder="little").tobytes())
         else:
-            yield SortedArray(NumberArray.of(_expanded(low, high)))
+            yield (SortedArray if shape == _SORTED else Array)(NumberArray.of(_expanded(low, high)))
 
 
 def _expanded(firsts: Numbers, lasts: Numbers) -> Numbers:

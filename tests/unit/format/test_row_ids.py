@@ -10,6 +10,7 @@ import pytest
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.proto import rows_pb2
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids, encode_row_ids
+from tablewright.format.row_set import RowSet
 from tablewright.format.segments import (
     Array,
     NumberArray,
@@ -56,6 +57,35 @@ def test_golden_bytes_of_two_segments_and_of_none() -> None:
 
 def numbers(*values: int) -> NumberArray:
     return NumberArray.of(np.array(values, np.uint64))
+
+
+def test_ids_that_come_together_again_are_ranges_again() -> None:
+    odd = RowIdSequence.from_range(0, 100_000).without(RowSet.of(range(5, 90_000, 7)))
+    back = RowIdSequence.join([odd.slice(0, 17), odd.slice(17, 60_000), odd.slice(60_000, len(odd))])
+    assert back == odd
+    tiny = [RowIdSequence.from_range(at, at + 10) for at in range(0, 1000, 10)]
+    assert RowIdSequence.join(tiny).segments == (Range(0, 1000),)
+    assert RowIdSequence.join([*tiny[:50], *tiny[51:]]).segments == (
+        RangeWithHoles(0, 1000, numbers(*range(500, 510))),
+    )
+    assert RowIdSequence.join([RowIdSequence(), tiny[3], RowIdSequence()]) == tiny[3]
+    assert RowIdSequence.join([]) == RowIdSequence()
+    top = [RowIdSequence.from_values([TOP - 1, TOP]), RowIdSequence.from_values([0, 1])]
+    assert RowIdSequence.join(top).to_numpy().tolist() == [TOP - 1, TOP, 0, 1]
+
+
+def test_shuffled_ids_leave_ranges_beside_them_alone() -> None:
+    """A plain array of everything would take 4 bytes for each of a million ids."""
+    shuffled = np.random.default_rng(4).permutation(1000).astype(np.uint64)
+    near, far = RowIdSequence.from_values(shuffled), RowIdSequence.from_values(shuffled + np.uint64(2**40))
+    whole = RowIdSequence.from_range(10_000, 1_010_000)
+    joined = RowIdSequence.join([near, whole.slice(0, 70), whole.slice(70, 1_000_000), far])
+    assert joined.segments == (near.segments[0], Range(10_000, 1_010_000), far.segments[0])
+    live = joined.without(np.array([5, 500_000, len(joined) - 1]))
+    assert [type(segment) for segment in live.segments] == [Array, RangeWithHoles, Array]
+    assert len(encode_row_ids(live)) < len(encode_row_ids(joined)) + 20
+    pieces = [RowIdSequence.from_values(each) for each in np.split(shuffled, 100)]
+    assert len(RowIdSequence.join(pieces).segments) == 1
 
 
 def test_cut_join_and_pick() -> None:

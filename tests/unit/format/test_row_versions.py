@@ -62,6 +62,19 @@ def test_version_arithmetic() -> None:
     for bad in (np.array([10]), np.array([-1]), RowSet.of([10])):
         with pytest.raises(InvalidRequest):
             six.patched(bad, 3)
+        with pytest.raises(InvalidRequest):
+            six.without(bad)
+
+
+def test_runs_fold_where_rows_between_them_are_gone() -> None:
+    six = VersionSequence.from_runs([(6, 1), (2, 8), (2, 1)])
+    assert six.without(RowSet.of([6, 7])).runs == ((8, 1),)
+    assert six.without(np.array([7, 0, 7])).runs == ((5, 1), (1, 8), (2, 1))
+    assert six.without(RowSet()) is six and six.without(RowSet.full(10)) == VersionSequence()
+    assert six.slice(5, 7).runs == ((1, 1), (1, 8))
+    assert six.slice(3, 3) == six.slice(8, 2) == VersionSequence() and six.slice(-3, 99) == six
+    assert VersionSequence.join([six.slice(8, 10), six.slice(0, 6)]).runs == ((8, 1),)
+    assert VersionSequence.join([]) == VersionSequence()
 
 
 @pytest.mark.parametrize("version", [0, 1, 127, 128, 2**14 - 1, 2**14, 2**35, 2**63, TOP])
