@@ -6,7 +6,7 @@
 {'id': [1], 'text': ['a wright makes things']}
 """
 
-from tablewright import commit, errors, fragment, schema, udf
+from tablewright import commit, errors, fragment, optimize, schema, udf
 from tablewright._version import __version__
 from tablewright.api.commit_builder import CommitBuilder
 from tablewright.dataset import (
@@ -47,6 +47,7 @@ __all__ = [
     "dataset",
     "errors",
     "fragment",
+    "optimize",
     "schema",
     "udf",
     "write_dataset",

@@ -10,7 +10,7 @@ fix the call               :class:`InvalidRequest`, :class:`WrongType`, :class:`
 point elsewhere            :class:`TableNotFound`, :class:`VersionNotFound`, :class:`TableExists`
 fix access or network      :class:`StorageError`, :class:`AccessDenied`
 start workers afresh       :class:`ForkedProcess`
-run again                  :class:`CommitConflict`, :class:`JobCancelled`
+run again                  :class:`CommitConflict`, :class:`CompactionIncomplete`, :class:`JobCancelled`
 look first                 :class:`CommitUnknown`
 upgrade                    :class:`UnsupportedFeature`
 restore                    :class:`CorruptTable`
@@ -20,6 +20,7 @@ tell us                    :class:`InternalError`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tablewright.redact import redact
@@ -28,6 +29,7 @@ __all__ = [
     "AccessDenied",
     "CommitConflict",
     "CommitUnknown",
+    "CompactionIncomplete",
     "CorruptTable",
     "EmptyFragment",
     "ForkedProcess",
@@ -167,6 +169,20 @@ class CommitConflict(TablewrightError, OSError):
 
 class JobCancelled(TablewrightError, RuntimeError):
     """The Spark job of an operation was cancelled, or its session stopped. Nothing of it is visible."""
+
+
+class CompactionIncomplete(TablewrightError, OSError):
+    """Some groups of a compaction failed; the others are committed. Compact again once the cause is removed.
+
+    ``errors`` has the message of each group that failed, ``metrics`` says what was committed.
+    """
+
+    def __init__(self, uri: str, errors: Sequence[str], metrics: object) -> None:
+        super().__init__(
+            f"{len(errors)} groups of the compaction of {uri} failed, and their fragments stay as they were; "
+            f"what was committed: {metrics}. The first error: {errors[0]}"
+        )
+        self.errors, self.metrics = tuple(errors), metrics
 
 
 class CommitUnknown(TablewrightError, OSError):

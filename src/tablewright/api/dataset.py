@@ -24,6 +24,7 @@ from tablewright.api.ignored import cleanup_config, tell_unused_lock
 from tablewright.api.locate import instant_ns, open_world
 from tablewright.api.not_offered import PylanceNames
 from tablewright.api.operation import LanceOperation, Transaction
+from tablewright.api.optimize import DatasetOptimizer
 from tablewright.api.pinned import move, table_of
 from tablewright.api.read_verbs import ReadVerbs
 from tablewright.api.refs import Branches, Tags
@@ -219,6 +220,11 @@ class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, Pylance
             return None
         found = read_transaction(self._world.store, read_manifest(self._world.store, entry))
         return None if found is None else from_transaction(found)
+
+    @property
+    def optimize(self) -> DatasetOptimizer:
+        """Compaction, and what else keeps the table in good shape."""
+        return DatasetOptimizer(self)
 
     def list_indices(self) -> list[dict[str, Any]]:
         """Every index segment: ``name``, ``type``, ``uuid``, ``fields``, ``version``, ``fragment_ids``."""

@@ -105,8 +105,11 @@ class Job(ABC, Generic[P, M, R]):
     def result(self, made: M, committed: Committed | None) -> R:
         """What the caller gets; without ``committed`` the commit is left to the caller."""
 
-    def rebase(self, made: M, newest: Snapshot, work: Work) -> M | None:
-        """What an earlier attempt made, moved onto a newer version; ``None`` if it has to be planned and run again."""
+    def rebase(self, made: M, newest: Snapshot, work: Work) -> M | Done[R] | None:
+        """What an earlier attempt made, moved onto a newer version; ``None`` if it has to be planned and run again.
+
+        :class:`Done` if nothing is left to commit.
+        """
         return None
 
     def commit(self, made: M, attempt: int) -> Committed:
@@ -207,7 +210,7 @@ class _Execution(Generic[P, M, R]):
             self._last = made
         return made
 
-    def _moved(self, work: Work) -> M | None:
+    def _moved(self, work: Work) -> M | Done[R] | None:
         return None if self._last is None else self._job.rebase(self._last, self._known, work)
 
     def _planned_and_run(self, work: Work, number: int) -> M | Done[R]:

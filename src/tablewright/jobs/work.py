@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from tablewright.engine.base import Outcome
 from tablewright.engine.choose import Choice
 from tablewright.jobs.report import Report
 from tablewright.jobs.table import Table
@@ -67,3 +68,14 @@ class Work:
             )
             stage.add(results)
         return results
+
+    def outcomes(
+        self, name: str, run: Callable[[T, World], R], tasks: Sequence[T], choice: Choice, *, fragments: int = 0
+    ) -> list[Outcome[R]]:
+        """As :meth:`run`, where a task that fails does not stop the others: what became of each."""
+        with self.report.stage(name, choice, len(tasks), fragments) as stage:
+            outcomes = choice.engine.outcomes(
+                run, tasks, self.world, describe=name, keep=lambda result: self.files.add(result.paths)
+            )
+            stage.add(outcome.result for outcome in outcomes if outcome.result is not None)
+        return outcomes

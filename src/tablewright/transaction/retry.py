@@ -22,11 +22,13 @@ T = TypeVar("T")
 class RetryOptions:
     """How often, and for how long (seconds since the first conflict), an operation runs again.
 
-    ``are_arguments``: the caller can choose them, so an error may advise to.
+    ``back_off_seconds_max`` is the longest pause before the next attempt. ``are_arguments``: the caller can choose
+    them, so an error may advise to.
     """
 
     conflict_retries: int = 10
     retry_timeout_seconds: float = 30.0
+    back_off_seconds_max: float = 2.0
     are_arguments: bool = False
 
     def __post_init__(self) -> None:
@@ -50,7 +52,8 @@ def with_retries(world: World, run: Callable[[int], T], options: RetryOptions | 
                 raise
             if last:
                 raise _exhausted(conflict, attempt, elapsed, options) from conflict
-            world.clock.sleep(min(2.0, 0.02 * 2**attempt) * world.jitter())
+            pause = min(options.back_off_seconds_max, 0.02 * 2 ** min(attempt, 10))
+            world.clock.sleep(pause * world.jitter())
     raise AssertionError("unreachable")
 
 

@@ -1,0 +1,107 @@
+"""``ds.optimize``: what keeps a table in good shape, under pylance's names.
+
+Tests: ``tests/unit/api/test_optimize.py``, ``tests/differential/test_compact.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tablewright.api.compaction import CompactionMetrics, compact, options_for
+from tablewright.api.pinned import Pinned, table_of
+from tablewright.jobs.compact import CompactJob
+from tablewright.jobs.report import Report
+from tablewright.jobs.work import Work
+from tablewright.operations.compact.options import CompactionOptions
+from tablewright.operations.compact.plan import CompactionPlan, plan_compaction
+from tablewright.storage.uncommitted import UncommittedFiles
+
+__all__ = ["DatasetOptimizer", "PreparedCompaction"]
+
+
+class PreparedCompaction:
+    """A compaction that is planned but not run yet.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset({"id": range(40)}, "memory://prepared-compaction-example", max_rows_per_file=10)
+    >>> prepared = ds.optimize.prepare_compact_files(target_rows_per_fragment=20)
+    >>> print(prepared.explain_plan().splitlines()[1].split(", bytes")[0])
+      Rewrite: fragments=[0, 1], num_fragments=2, rows=20, deleted_rows=0
+    >>> prepared.execute().fragments_removed
+    4
+    """
+
+    def __init__(self, dataset: Pinned, options: CompactionOptions) -> None:
+        self._dataset, self._options = dataset, options
+        self._snapshot = table_of(dataset).snapshot
+        self._plan = plan_compaction(self._snapshot, options)
+
+    def execute(self) -> CompactionMetrics:
+        """Run and commit it."""
+        return compact(self._dataset, self._options, plan=self._current())
+
+    def explain_plan(self) -> str:
+        """What it will do, why, and where. Nothing is written."""
+        table = table_of(self._dataset)
+        work = Work(table, UncommittedFiles(table.world.store), Report())
+        return CompactJob(self._options, table.world).explain(self._current(), work)
+
+    def analyze_plan(self) -> str:
+        """Execute it, and say what it did."""
+        plan, report = self._current(), Report()
+        metrics = compact(self._dataset, self._options, plan=plan, report=report)
+        counts = {name: value for name, value in metrics.to_dict().items() if isinstance(value, int)}
+        return "\n".join([str(plan), *report.lines(counts)])
+
+    def _current(self) -> CompactionPlan:
+        """The plan for the version that the dataset shows now."""
+        snapshot = table_of(self._dataset).snapshot
+        return self._plan if snapshot is self._snapshot else plan_compaction(snapshot, self._options)
+
+
+class DatasetOptimizer:
+    """Compaction of one dataset.
+
+    >>> import tablewright as tw
+    >>> ds = tw.write_dataset({"id": range(40)}, "memory://optimize-example", max_rows_per_file=10)
+    >>> ds.optimize.compact_files().fragments_added, len(ds.get_fragments())
+    (1, 1)
+    """
+
+    def __init__(self, dataset: Pinned) -> None:
+        self._dataset = dataset
+
+    def compact_files(
+        self,
+        *,
+        target_rows_per_fragment: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_bytes_per_file: int | None = None,
+        materialize_deletions: bool | None = None,
+        materialize_deletions_threshold: float | None = None,
+        materialize_columns_threshold: float | None = None,
+        defer_index_remap: bool | None = None,
+        num_threads: int | None = None,
+        batch_size: int | None = None,
+        compaction_mode: str | None = None,
+        binary_copy_read_batch_bytes: int | None = None,
+        max_source_fragments: int | None = None,
+        max_source_rows: int | None = None,
+        max_source_bytes: int | None = None,
+        excluded_fragment_ids: Sequence[int] | None = None,
+        data_storage_version: str | None = None,
+    ) -> CompactionMetrics:
+        """Rewrite small fragments together, and those with many deleted rows or dead columns by themselves.
+
+        What is not given comes from the table's config (``lance.compaction.*``), then from the defaults of
+        :class:`~tablewright.operations.compact.options.CompactionOptions`. Writers are not blocked, and do not block
+        it: what they commit meanwhile is taken over. Groups whose task fails raise
+        :class:`~tablewright.errors.CompactionIncomplete` once the others are committed.
+        """
+        given = {name: value for name, value in locals().items() if name != "self"}
+        return self.prepare_compact_files(**given).execute()
+
+    def prepare_compact_files(self, **options: Any) -> PreparedCompaction:
+        """A compaction that can be explained before it runs; options as in :meth:`compact_files`."""
+        return PreparedCompaction(self._dataset, options_for(self._dataset, options))

@@ -1,0 +1,196 @@
+"""Rewritten groups on their way into the table: what other writers did since the rows were read.
+
+A group keeps its old fragments exactly as they were read: ranks, and so new addresses, follow from them
+(:mod:`tablewright.format.address_map`). Against the newest version:
+
+- *Rows gone since* (deleted or moved) become deletion vectors of the new fragments. The sources are not read again.
+- *Columns written since* (rewritten in place, added, cast) are stale in the new fragments: they alone are read from the
+  newest fragments and written beside the new files (:mod:`.carry`). Renames and drops need no bytes.
+- *Row ids and versions* come from the newest fragments.
+- *A group is overtaken* if another rewrite took one of its fragments, or if rows came back that were deleted when it
+  was read. It is dropped: its rows are elsewhere, or need another look.
+
+Pure; deletion vectors come from the caller.
+
+Format: ``docs/format/transactions.md#row-addresses-after-a-rewrite``.
+
+Tests: ``tests/unit/operations/compact/test_groups.py``, ``tests/concurrency/test_compaction_meanwhile.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tablewright.data.context import ReadContext
+from tablewright.format.address_map import AddressMap, NewRows, OldRows
+from tablewright.format.fragment import DeletionFile, Fragment, FragmentList
+from tablewright.format.row_ids import (
+    RowIdSequence,
+    VersionSequence,
+    decode_row_ids,
+    decode_versions,
+    encode_row_ids,
+    encode_versions,
+)
+from tablewright.format.row_set import RowSet
+from tablewright.format.schema import Schema
+from tablewright.format.transaction import Rewrite, RewriteGroup, Transaction
+
+__all__ = ["Group", "compaction_transaction", "hidden_rows", "is_overtaken", "numbered", "stale_columns"]
+
+Place = tuple[int | None, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Old fragments as they were read, and the new ones under their reserved ids.
+
+    ``known`` is the state of the old fragments whose columns the new files hold; ``None`` where one is gone.
+    ``paths`` are all files that were written for the group, ``carried_paths`` the column files among them.
+    """
+
+    read_version: int
+    old: tuple[Fragment, ...]
+    new: tuple[Fragment, ...]
+    known: tuple[Fragment | None, ...]
+    paths: tuple[str, ...] = ()
+    carried_paths: tuple[str, ...] = ()
+
+    def address_map(self, context: ReadContext) -> AddressMap:
+        """The map from old to new addresses."""
+        old = tuple(OldRows(f.id, f.physical_rows, context.deletion_vector(f) or RowSet()) for f in self.old)
+        return AddressMap(old, tuple(NewRows(fragment.id, fragment.physical_rows) for fragment in self.new))
+
+
+def numbered(groups: Sequence[Group], first_id: int) -> tuple[Group, ...]:
+    """The groups with their reserved fragment ids, in order."""
+    done: list[Group] = []
+    for group in groups:
+        new = tuple(replace(fragment, id=first_id + place) for place, fragment in enumerate(group.new))
+        done.append(replace(group, new=new))
+        first_id += len(new)
+    return tuple(done)
+
+
+def newest_of(group: Group, newest: FragmentList) -> tuple[Fragment | None, ...]:
+    """What the old fragments are now; ``None`` where one is gone."""
+    return tuple(newest.by_id(fragment.id) if newest.has(fragment.id) else None for fragment in group.old)
+
+
+def is_overtaken(
+    group: Group, newest: FragmentList, rewritten: Collection[int] | None, context: ReadContext, stable_row_ids: bool
+) -> bool:
+    """Whether the group can't be put on the newest version.
+
+    ``rewritten`` are fragments that other rewrites took; ``None`` if that is not known.
+    """
+    for old, now in zip(group.old, newest_of(group, newest), strict=True):
+        if now is None:
+            if rewritten is None or old.id in rewritten or (stable_row_ids and old.row_ids is None):
+                return True
+        elif now.deletion != old.deletion:
+            before, after = context.deletion_vector(old), context.deletion_vector(now)
+            if before and not (after and before <= after):
+                return True
+    return False
+
+
+def hidden_rows(group: Group, newest: FragmentList, context: ReadContext) -> dict[int, RowSet]:
+    """Rows of the new fragments that are gone since the group was read, by fragment id."""
+    changed = [
+        (old, now)
+        for old, now in zip(group.old, newest_of(group, newest), strict=True)
+        if now is None or now.deletion != old.deletion
+    ]
+    if not changed:
+        return {}
+    addresses, hidden = group.address_map(context), dict[int, RowSet]()
+    for old, now in changed:
+        before = context.deletion_vector(old) or RowSet()
+        after = RowSet.full(old.physical_rows) if now is None else context.deletion_vector(now) or RowSet()
+        for id, rows in addresses.forward(old.id, after - before).items():
+            hidden[id] = hidden.get(id, RowSet()) | rows
+    return hidden
+
+
+# ------------------------------------------------------------------------------------------------------------- columns
+def stale_columns(group: Group, newest: FragmentList, schema: Schema) -> tuple[str, ...]:
+    """Columns of the newest schema whose values the new files do not hold: others have written them since."""
+    stale: set[int] = set()
+    for known, now in zip(group.known, newest_of(group, newest), strict=True):
+        if known is not None and now is not None and known.files != now.files:
+            then, places = _places(known), _places(now)
+            stale |= {id for id in then.keys() | places.keys() if then.get(id) != places.get(id)}
+    return tuple(
+        column.name for column in schema.top_level if stale and not stale.isdisjoint(schema.descendants(column.id))
+    )
+
+
+def _places(fragment: Fragment) -> dict[int, Place]:
+    return {id: (file.base_id, file.path) for file in fragment.files for id in file.live_fields}
+
+
+# ------------------------------------------------------------------------------------------------------------- lineage
+def _with_lineage(group: Group, newest: FragmentList, context: ReadContext) -> Iterator[Fragment]:
+    """The new fragments with the row ids and versions that their rows have now."""
+    sources = [now or old for old, now in zip(group.old, newest_of(group, newest), strict=True)]
+    gone = [context.deletion_vector(old) for old in group.old]
+    ids = RowIdSequence.join(_live_ids(f, rows) for f, rows in zip(sources, gone, strict=True))
+    created = _live_versions(sources, [fragment.created_at for fragment in sources], gone)
+    updated = _live_versions(sources, [fragment.last_updated_at for fragment in sources], gone)
+    begin = 0
+    for fragment in group.new:
+        end = begin + fragment.physical_rows
+        yield replace(
+            fragment,
+            row_ids=encode_row_ids(ids.slice(begin, end)),
+            created_at=encode_versions(created.slice(begin, end)),
+            last_updated_at=encode_versions(updated.slice(begin, end)),
+        )
+        begin = end
+    assert begin == len(ids), f"{len(ids)} row ids for {begin} rows: ids would move to other rows"
+
+
+def _live_ids(fragment: Fragment, gone: RowSet | None) -> RowIdSequence:
+    assert fragment.row_ids is not None, f"fragment {fragment.id} of a table with stable row ids has none"
+    ids = decode_row_ids(fragment.row_ids, f"fragment {fragment.id}", fragment.physical_rows)
+    return ids.without(gone) if gone else ids
+
+
+def _live_versions(
+    fragments: Sequence[Fragment], sequences: Sequence[bytes | None], gone: Sequence[RowSet | None]
+) -> VersionSequence:
+    """The versions of all live rows; where a fragment has none, they read as version 1."""
+
+    def live(fragment: Fragment, data: bytes | None, rows: RowSet | None) -> VersionSequence:
+        count = fragment.physical_rows
+        if data is None:
+            return VersionSequence.constant(count - len(rows or ()), 1)
+        versions = decode_versions(data, f"fragment {fragment.id}", count)
+        return versions.without(rows) if rows else versions
+
+    return VersionSequence.join(map(live, fragments, sequences, gone))
+
+
+# --------------------------------------------------------------------------------------------------------- transaction
+def compaction_transaction(
+    groups: Sequence[Group],
+    newest: FragmentList,
+    deletions: Mapping[int, DeletionFile],
+    context: ReadContext,
+    *,
+    stable_row_ids: bool,
+    uuid: str,
+) -> Transaction:
+    """The Rewrite of some groups, none of which is overtaken. ``deletions`` are files by new fragment id."""
+
+    def finished(group: Group) -> RewriteGroup:
+        new = tuple(_with_lineage(group, newest, context)) if stable_row_ids else group.new
+        hidden = tuple(replace(fragment, deletion=deletions.get(fragment.id)) for fragment in new)
+        return RewriteGroup(old_fragments=group.old, new_fragments=hidden)
+
+    read_version = min(group.read_version for group in groups)
+    return Transaction(
+        read_version=read_version, uuid=uuid, operation=Rewrite(groups=tuple(finished(group) for group in groups))
+    )

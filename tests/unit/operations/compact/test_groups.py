@@ -1,0 +1,70 @@
+"""What others did since a group was read: rows, columns, lineage, other rewrites."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import tablewright as tw
+from tablewright.api.pinned import table_of
+from tablewright.format.fragment import Fragment
+from tablewright.format.row_set import RowSet
+from tablewright.operations.compact.groups import Group, hidden_rows, is_overtaken, numbered, stale_columns
+
+
+def group(dataset: tw.LanceDataset, *rows: int) -> Group:
+    old = tuple(table_of(dataset).snapshot.fragments)
+    new = tuple(Fragment(id=0, files=old[0].files, physical_rows=count) for count in rows)
+    return numbered([Group(read_version=dataset.version, old=old, new=new, known=old)], 10)[0]
+
+
+def table(name: str) -> tw.LanceDataset:
+    dataset = tw.write_dataset({"id": range(6), "v": range(6)}, f"memory://groups-{name}", max_rows_per_file=2)
+    dataset.delete("id = 1")
+    return dataset
+
+
+def test_ids_are_given_in_order() -> None:
+    made = group(table("ids"), 3, 2)
+    assert [fragment.id for fragment in made.new] == [10, 11]
+
+
+def test_rows_that_went_are_hidden_by_rank() -> None:
+    dataset = table("hidden")
+    made = group(dataset, 3, 2)
+    dataset.delete("id in (2, 3, 5)")  # all of fragment 1, and the last row
+    newest = table_of(dataset).snapshot
+    assert not is_overtaken(made, newest.fragments, frozenset(), newest, False)
+    assert hidden_rows(made, newest.fragments, newest) == {10: RowSet.of([1, 2]), 11: RowSet.of([1])}
+
+
+def test_a_fragment_that_another_rewrite_took_overtakes_the_group() -> None:
+    dataset = table("overtaken")
+    made = group(dataset, 5)
+    dataset.delete("id in (2, 3)")
+    newest = table_of(dataset).snapshot
+    assert is_overtaken(made, newest.fragments, frozenset([1]), newest, False)
+    assert is_overtaken(made, newest.fragments, None, newest, False)
+    assert is_overtaken(made, newest.fragments, frozenset(), newest, True)  # rows of fragment 1 never got row ids
+
+
+def test_rows_that_came_back_overtake_the_group() -> None:
+    dataset = table("back")
+    made = group(dataset, 5)
+    now = replace(made.old[0], deletion=None)
+    newest = table_of(dataset).snapshot
+    assert is_overtaken(made, newest.fragments.replaced({now.id: now}), frozenset(), newest, False)
+
+
+def test_columns_written_since_are_stale() -> None:
+    dataset = table("stale")
+    made = group(dataset, 5)
+    dataset.update({"v": "v + 1"}, where="id = 0", write_mode="rewrite_columns")
+    dataset.alter_columns({"path": "id", "name": "key"})
+    newest = table_of(dataset).snapshot
+    assert stale_columns(made, newest.fragments, newest.schema) == ("v",)
+    dataset.add_columns({"w": "v"})
+    newest = table_of(dataset).snapshot
+    assert stale_columns(made, newest.fragments, newest.schema) == ("v", "w")
+    dataset.drop_columns(["v"])
+    newest = table_of(dataset).snapshot
+    assert stale_columns(made, newest.fragments, newest.schema) == ("w",)
