@@ -32,9 +32,11 @@ from tablewright.jobs.work import Work
 from tablewright.operations.compact.carry import Carried, CarryTask, carry_columns, carry_tasks, with_carried
 from tablewright.operations.compact.groups import (
     Group,
+    Now,
     compaction_transaction,
     hidden_rows,
     is_overtaken,
+    newest_of,
     numbered,
 )
 from tablewright.operations.compact.metrics import CompactionMetrics, metrics_of
@@ -52,6 +54,8 @@ from tablewright.transaction.touched import removed_fragments
 from tablewright.world import World
 
 __all__ = ["CompactJob", "Compacted"]
+
+_Place = tuple[Group, Now]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,23 +182,24 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
         rewritten = self._rewritten_by_others(since, newest)
         self._forget_overtaken_errors(newest, rewritten)
         stable = newest.manifest.stable_row_ids
-        kept: list[Group] = []
+        kept: list[_Place] = []
         for group in groups:
-            if is_overtaken(group, newest.fragments, rewritten, newest, stable):
+            now = newest_of(group, newest.fragments)
+            if is_overtaken(group, now, rewritten, newest, stable):
                 self._drop(group)
             else:
-                kept.append(group)
+                kept.append((group, now))
         if not kept:
             return self._nothing(newest)
-        current = self._carried(kept, newest, work)
-        deletions = self._hidden(current, newest)
+        kept = self._carried(kept, newest, work)
+        deletions = self._hidden(kept, newest)
         paths = tuple(deletion_path(id, file) for id, file in deletions.items())
         work.files.add(paths)
-        transaction = compaction_transaction(
-            current, newest.fragments, deletions, newest, stable_row_ids=stable, uuid=str(self._world.ids.uuid())
-        )
-        work.report.fragments = sum(len(group.old) for group in current)
-        return CompactMade(base=newest, transaction=transaction, files=work.files, groups=current, deletion_paths=paths)
+        uuid = str(self._world.ids.uuid())
+        transaction = compaction_transaction(kept, deletions, newest, stable_row_ids=stable, uuid=uuid)
+        done = tuple(group for group, _ in kept)
+        work.report.fragments = sum(len(group.old) for group in done)
+        return CompactMade(base=newest, transaction=transaction, files=work.files, groups=done, deletion_paths=paths)
 
     def _rewritten_by_others(self, since: int, newest: Snapshot) -> frozenset[int] | None:
         """Fragments that other rewrites took; ``None`` if some version does not say."""
@@ -226,13 +231,13 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
         self._written.difference_update(group.paths)
         self._metrics = replace(self._metrics, groups_dropped=self._metrics.groups_dropped + 1)
 
-    def _carried(self, groups: Sequence[Group], newest: Snapshot, work: Work) -> tuple[Group, ...]:
+    def _carried(self, places: list[_Place], newest: Snapshot, work: Work) -> list[_Place]:
         """The groups with all columns that others wrote meanwhile."""
         version = new_file_version(newest.manifest, self._options.data_storage_version)
-        tasks: list[list[CarryTask]] = [carry_tasks(group, newest, newest, version) for group in groups]
+        tasks: list[list[CarryTask]] = [carry_tasks(group, now, newest, version) for group, now in places]
         every = [task for some in tasks for task in some]
         if not every:
-            return tuple(groups)
+            return places
         sources = {source.fragment.id: source.fragment for task in every for source in task.sources}
         choice = work.choose(2 * sum(fragment.data_bytes for fragment in sources.values()))
         results = work.run("Carrying columns", carry_columns, every, choice, fragments=len(sources))
@@ -243,15 +248,15 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
             f"  rebase: version {newest.version} has other columns in {len(sources)} fragments, bytes_carried={size}"
         )
         by_id: dict[int, Carried] = {result.fragment_id: result for result in results}
-        return tuple(
-            with_carried(group, newest.fragments, [by_id[task.fragment_id] for task in some])
-            for group, some in zip(groups, tasks, strict=True)
-        )
+        return [
+            (with_carried(group, now, [by_id[task.fragment_id] for task in some]), now)
+            for (group, now), some in zip(places, tasks, strict=True)
+        ]
 
-    def _hidden(self, groups: Sequence[Group], newest: Snapshot) -> dict[int, DeletionFile]:
+    def _hidden(self, places: list[_Place], newest: Snapshot) -> dict[int, DeletionFile]:
         """Deletion files for the rows that are gone meanwhile, by new fragment id; none is written for an empty one."""
-        hidden = {id: rows for group in groups for id, rows in hidden_rows(group, newest.fragments, newest).items()}
-        physical = {fragment.id: fragment.physical_rows for group in groups for fragment in group.new}
+        hidden = {id: rows for group, now in places for id, rows in hidden_rows(group, now, newest).items()}
+        physical = {fragment.id: fragment.physical_rows for group, _ in places for fragment in group.new}
         self._metrics = replace(self._metrics, rows_hidden=sum(map(len, hidden.values())))
 
         def write(part: tuple[int, RowSet]) -> tuple[int, DeletionFile]:

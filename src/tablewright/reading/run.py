@@ -25,7 +25,7 @@ from tablewright.reading.fragment import (
     match_rows,
 )
 
-__all__ = ["bundles", "count_matches", "exact_batches", "fragment_scans", "limited", "run_reads", "slices"]
+__all__ = ["bundles", "coalesced", "count_matches", "exact_batches", "fragment_scans", "limited", "run_reads", "slices"]
 
 Piece = tuple[FragmentScan, int, int]
 
@@ -137,6 +137,25 @@ def slices(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
         return
     for start in range(0, batch.num_rows, size):
         yield batch.slice(start, size)
+
+
+def coalesced(batches: Iterable[pa.RecordBatch], rows: int = _BUNDLE_ROWS) -> Iterator[pa.RecordBatch]:
+    """Neighbours with fewer rows together, so that what has a price per batch is paid once; large ones as they are.
+
+    >>> three = [pa.record_batch({"id": [n]}) for n in range(3)]
+    >>> [batch.num_rows for batch in coalesced(three, 2)]
+    [2, 1]
+    """
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
+            waiting, count = [], 0
+    if waiting:
+        yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
 
 
 def limited(batches: Iterator[pa.RecordBatch], skip: int, take: int | None) -> Iterator[pa.RecordBatch]:

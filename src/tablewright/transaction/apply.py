@@ -276,7 +276,8 @@ def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:
         new = [without_lineage(fragment) for fragment in new]
     elif any(fragment.row_ids is None for fragment in new):
         raise InvalidRequest("Rewrite of a table with stable row ids must carry the row ids of the new fragments.")
-    old = [f.id for group in operation.groups for f in group.old_fragments if manifest.fragments.has(f.id)]
+    listed_old = [fragment.id for group in operation.groups for fragment in group.old_fragments]
+    old = [id for id, place in zip(listed_old, manifest.fragments.positions(listed_old), strict=True) if place >= 0]
     fragments = manifest.fragments.replaced({}, old).appended(new).sorted_by_id()
     listed = [fragment.id for group in operation.groups for fragment in group.new_fragments]
     highest = max([highest_id(manifest), *listed])
@@ -291,8 +292,9 @@ def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:
 
 def _check_rewritten_rows(manifest: Manifest, group: RewriteGroup) -> None:
     """A group has as many live rows before as after, so none is lost or doubled. Fragments that are gone have none."""
-    here = [manifest.fragments.by_id(f.id) for f in group.old_fragments if manifest.fragments.has(f.id)]
-    before, after = sum(f.live_rows for f in here), sum(f.live_rows for f in group.new_fragments)
+    places = manifest.fragments.positions([fragment.id for fragment in group.old_fragments])
+    before = int(manifest.fragments.live_rows[places[places >= 0]].sum())
+    after = sum(fragment.live_rows for fragment in group.new_fragments)
     if before != after:
         names = [fragment.id for fragment in group.old_fragments]
         raise InvalidRequest(

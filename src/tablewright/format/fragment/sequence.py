@@ -192,6 +192,15 @@ class FragmentList(Sequence[Fragment]):
             raise KeyError(fragment_id)
         return position
 
+    def positions(self, fragment_ids: Sequence[int]) -> Ints:
+        """Where the fragments with these ids are; -1 for those that are not here."""
+        wanted = np.array(fragment_ids, np.int64)
+        if not len(self):
+            return np.full(len(wanted), -1, np.int64)
+        ids = self.ids[self._order].astype(np.int64)
+        places = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+        return np.where(ids[places] == wanted, self._order[places], -1)
+
     def by_id(self, fragment_id: int) -> Fragment:
         """The fragment of this id; ``KeyError`` if there is none."""
         return self[self.position(fragment_id)]

@@ -17,17 +17,16 @@ import numpy as np
 import pyarrow as pa
 
 from tablewright.data.conform import solid
-from tablewright.data.context import ReadContext
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, no_columns
 from tablewright.data.write import write_data_file
 from tablewright.format.address_map import Piece
-from tablewright.format.fragment import DataFile, Fragment, FragmentList
+from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.manifest import BasePath
 from tablewright.format.naming import data_path
 from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.schema import Schema
-from tablewright.operations.compact.groups import Group, stale_columns
+from tablewright.operations.compact.groups import Group, Now, stale_columns
 from tablewright.operations.rewrite.column_values import filled
 from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan, ReadPlan
@@ -82,22 +81,19 @@ class Carried:
         return self.file.file_size_bytes
 
 
-def carry_tasks(group: Group, newest: Snapshot, context: ReadContext, file_version: str) -> list[CarryTask]:
+def carry_tasks(group: Group, now: Now, newest: Snapshot, file_version: str) -> list[CarryTask]:
     """The tasks that bring a group's new files up to date; none if no column is stale."""
-    columns = stale_columns(group, newest.fragments, newest.schema)
+    columns = stale_columns(group, now, newest.schema)
     if not columns:
         return []
-    addresses = group.address_map(context)
-    was = {fragment.id: fragment for fragment in group.old}
+    addresses = group.address_map(newest)
+    sources = {old.id: (_readable(old, current), old) for old, current in zip(group.old, now, strict=True)}
     return [
         CarryTask(
             fragment_id=fragment.id,
             rows=fragment.physical_rows,
             columns=columns,
-            sources=tuple(
-                Source(_now(was[piece.old_id], newest.fragments), was[piece.old_id], piece)
-                for piece in addresses.pieces(fragment.id)
-            ),
+            sources=tuple(Source(*sources[piece.old_id], piece) for piece in addresses.pieces(fragment.id)),
             table=newest.schema,
             base_paths=newest.manifest.base_paths,
             file_version=file_version,
@@ -106,14 +102,14 @@ def carry_tasks(group: Group, newest: Snapshot, context: ReadContext, file_versi
     ]
 
 
-def _now(old: Fragment, newest: FragmentList) -> Fragment:
-    return newest.by_id(old.id) if newest.has(old.id) else replace(old, files=(), deletion=None)
+def _readable(old: Fragment, now: Fragment | None) -> Fragment:
+    """The newest state of a fragment; one that is gone has no files, and reads as null."""
+    return replace(old, files=(), deletion=None) if now is None else now
 
 
-def with_carried(group: Group, newest: FragmentList, carried: Sequence[Carried]) -> Group:
+def with_carried(group: Group, now: Now, carried: Sequence[Carried]) -> Group:
     """The group with its new column files, up to date with the newest version."""
     files = {each.fragment_id: each for each in carried}
-    now = tuple(newest.by_id(f.id) if newest.has(f.id) else None for f in group.old)
     new = tuple(
         fragment.with_column_file(files[fragment.id].file) if fragment.id in files else fragment
         for fragment in group.new

@@ -37,9 +37,20 @@ from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import Rewrite, RewriteGroup, Transaction
 
-__all__ = ["Group", "compaction_transaction", "hidden_rows", "is_overtaken", "numbered", "stale_columns"]
+__all__ = [
+    "Group",
+    "Now",
+    "compaction_transaction",
+    "hidden_rows",
+    "is_overtaken",
+    "newest_of",
+    "numbered",
+    "stale_columns",
+]
 
 Place = tuple[int | None, str]
+Now = tuple[Fragment | None, ...]
+"""What the old fragments of a group are in the newest version; ``None`` where one is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,54 +84,55 @@ def numbered(groups: Sequence[Group], first_id: int) -> tuple[Group, ...]:
     return tuple(done)
 
 
-def newest_of(group: Group, newest: FragmentList) -> tuple[Fragment | None, ...]:
+def newest_of(group: Group, newest: FragmentList) -> Now:
     """What the old fragments are now; ``None`` where one is gone."""
-    return tuple(newest.by_id(fragment.id) if newest.has(fragment.id) else None for fragment in group.old)
+    places = newest.positions([fragment.id for fragment in group.old]).tolist()
+    return tuple(newest[place] if place >= 0 else None for place in places)
 
 
 def is_overtaken(
-    group: Group, newest: FragmentList, rewritten: Collection[int] | None, context: ReadContext, stable_row_ids: bool
+    group: Group, now: Now, rewritten: Collection[int] | None, context: ReadContext, stable_row_ids: bool
 ) -> bool:
-    """Whether the group can't be put on the newest version.
+    """Whether the group can't be put on the newest version, where its old fragments are ``now``.
 
     ``rewritten`` are fragments that other rewrites took; ``None`` if that is not known.
     """
-    for old, now in zip(group.old, newest_of(group, newest), strict=True):
-        if now is None:
+    for old, newest in zip(group.old, now, strict=True):
+        if newest is None:
             if rewritten is None or old.id in rewritten or (stable_row_ids and old.row_ids is None):
                 return True
-        elif now.deletion != old.deletion:
-            before, after = context.deletion_vector(old), context.deletion_vector(now)
+        elif newest.deletion != old.deletion:
+            before, after = context.deletion_vector(old), context.deletion_vector(newest)
             if before and not (after and before <= after):
                 return True
     return False
 
 
-def hidden_rows(group: Group, newest: FragmentList, context: ReadContext) -> dict[int, RowSet]:
+def hidden_rows(group: Group, now: Now, context: ReadContext) -> dict[int, RowSet]:
     """Rows of the new fragments that are gone since the group was read, by fragment id."""
     changed = [
-        (old, now)
-        for old, now in zip(group.old, newest_of(group, newest), strict=True)
-        if now is None or now.deletion != old.deletion
+        (old, newest)
+        for old, newest in zip(group.old, now, strict=True)
+        if newest is None or newest.deletion != old.deletion
     ]
     if not changed:
         return {}
     addresses, hidden = group.address_map(context), dict[int, RowSet]()
-    for old, now in changed:
+    for old, newest in changed:
         before = context.deletion_vector(old) or RowSet()
-        after = RowSet.full(old.physical_rows) if now is None else context.deletion_vector(now) or RowSet()
+        after = RowSet.full(old.physical_rows) if newest is None else context.deletion_vector(newest) or RowSet()
         for id, rows in addresses.forward(old.id, after - before).items():
             hidden[id] = hidden.get(id, RowSet()) | rows
     return hidden
 
 
 # ------------------------------------------------------------------------------------------------------------- columns
-def stale_columns(group: Group, newest: FragmentList, schema: Schema) -> tuple[str, ...]:
+def stale_columns(group: Group, now: Now, schema: Schema) -> tuple[str, ...]:
     """Columns of the newest schema whose values the new files do not hold: others have written them since."""
     stale: set[int] = set()
-    for known, now in zip(group.known, newest_of(group, newest), strict=True):
-        if known is not None and now is not None and known.files != now.files:
-            then, places = _places(known), _places(now)
+    for known, newest in zip(group.known, now, strict=True):
+        if known is not None and newest is not None and known.files != newest.files:
+            then, places = _places(known), _places(newest)
             stale |= {id for id in then.keys() | places.keys() if then.get(id) != places.get(id)}
     return tuple(
         column.name for column in schema.top_level if stale and not stale.isdisjoint(schema.descendants(column.id))
@@ -132,9 +144,9 @@ def _places(fragment: Fragment) -> dict[int, Place]:
 
 
 # ------------------------------------------------------------------------------------------------------------- lineage
-def _with_lineage(group: Group, newest: FragmentList, context: ReadContext) -> Iterator[Fragment]:
+def _with_lineage(group: Group, now: Now, context: ReadContext) -> Iterator[Fragment]:
     """The new fragments with the row ids and versions that their rows have now."""
-    sources = [now or old for old, now in zip(group.old, newest_of(group, newest), strict=True)]
+    sources = [newest or old for old, newest in zip(group.old, now, strict=True)]
     gone = [context.deletion_vector(old) for old in group.old]
     ids = RowIdSequence.join(_live_ids(f, rows) for f, rows in zip(sources, gone, strict=True))
     created = _live_versions(sources, [fragment.created_at for fragment in sources], gone)
@@ -175,8 +187,7 @@ def _live_versions(
 
 # --------------------------------------------------------------------------------------------------------- transaction
 def compaction_transaction(
-    groups: Sequence[Group],
-    newest: FragmentList,
+    groups: Sequence[tuple[Group, Now]],
     deletions: Mapping[int, DeletionFile],
     context: ReadContext,
     *,
@@ -185,12 +196,11 @@ def compaction_transaction(
 ) -> Transaction:
     """The Rewrite of some groups, none of which is overtaken. ``deletions`` are files by new fragment id."""
 
-    def finished(group: Group) -> RewriteGroup:
-        new = tuple(_with_lineage(group, newest, context)) if stable_row_ids else group.new
+    def finished(group: Group, now: Now) -> RewriteGroup:
+        new = tuple(_with_lineage(group, now, context)) if stable_row_ids else group.new
         hidden = tuple(replace(fragment, deletion=deletions.get(fragment.id)) for fragment in new)
         return RewriteGroup(old_fragments=group.old, new_fragments=hidden)
 
-    read_version = min(group.read_version for group in groups)
-    return Transaction(
-        read_version=read_version, uuid=uuid, operation=Rewrite(groups=tuple(finished(group) for group in groups))
-    )
+    read_version = min(group.read_version for group, _ in groups)
+    rewrite = Rewrite(groups=tuple(finished(*each) for each in groups))
+    return Transaction(read_version=read_version, uuid=uuid, operation=rewrite)

@@ -25,7 +25,7 @@ from tablewright.operations.rewrite.file_version import new_file_version
 from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import ReadPlan
 from tablewright.reading.projection import select_columns
-from tablewright.reading.run import run_reads, slices
+from tablewright.reading.run import coalesced, run_reads, slices
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.world import World
 
@@ -121,7 +121,7 @@ class _Rows:
         selection = select_columns(self._table, list(self.schema.names))
         reads = ReadPlan.of(self._table, selection, None)
         first_rows = list(accumulate((fragment.live_rows for fragment in fragments[:-1]), initial=0))
-        for batch in run_reads(self._context, reads, fragments, first_rows):
+        for batch in coalesced(run_reads(self._context, reads, fragments, first_rows)):
             self.bytes_read += batch.nbytes
             yield from slices(batch, self._task.options.batch_size or max(1, batch.num_rows))
 

@@ -9,7 +9,7 @@ from tablewright.api.pinned import table_of
 from tablewright.data.read import read_fragment
 from tablewright.format.fragment import Fragment
 from tablewright.operations.compact.carry import carry_columns, carry_tasks, with_carried
-from tablewright.operations.compact.groups import Group, numbered, stale_columns
+from tablewright.operations.compact.groups import Group, newest_of, numbered, stale_columns
 
 
 def test_the_newest_values_are_written_for_each_new_fragment() -> None:
@@ -21,14 +21,15 @@ def test_the_newest_values_are_written_for_each_new_fragment() -> None:
     dataset.update({"v": "v + 100"}, where="id != 3", write_mode="rewrite_columns")
     dataset.delete("id in (4, 5)")
     newest = table_of(dataset).snapshot
-    tasks = pickle.loads(pickle.dumps(carry_tasks(group, newest, newest, "2.2")))
+    now = newest_of(group, newest.fragments)
+    tasks = pickle.loads(pickle.dumps(carry_tasks(group, now, newest, "2.2")))
     carried = [carry_columns(task, newest.world) for task in tasks]
-    done = with_carried(group, newest.fragments, carried)
+    done = with_carried(group, now, carried)
     wanted = newest.schema.project_ids(newest.schema.node_ids(["v"]))
     values = [
         [value for batch in read_fragment(newest, fragment, newest.schema, wanted) for value in batch["v"].to_pylist()]
         for fragment in done.new
     ]
     assert values == [[100, 102, 3], [None, None]]  # the rows of the last fragment are gone
-    assert stale_columns(done, newest.fragments, newest.schema) == ()
+    assert stale_columns(done, now, newest.schema) == ()
     assert {path for each in carried for path in each.paths} == set(done.carried_paths)
