@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import tablewright as tw
 
 __all__ = [
+    "COLUMNS",
     "SYSTEM",
     "AddColumns",
     "AddNulls",

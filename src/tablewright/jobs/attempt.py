@@ -224,6 +224,8 @@ class _Execution(Generic[P, M, R]):
             return made
         with self._report.stage("Commit"):
             committed = self._job.commit(made, number)
+        if committed.passed:
+            self._report.notes.append(f"  {committed.passed}")
         made.files.release()
         return Done(committed.snapshot, self._job.result(made, committed))
 

@@ -14,6 +14,11 @@ Reading what others wrote takes time, in which they write more. So 1 is repeated
 behind, and the wait grows with the number of attempts, not with the time waited: a slow writer among fast ones is not
 starved.
 
+A rewrite (compaction) in between that replaced fragments of ours begins a new epoch: what we commit is rebased onto the
+version before it, translated through it (:mod:`.translate`), and from then on it is a transaction on the version that
+the rewrite made. So chains of rewrites with other writers in between are followed step by step. Where rows can't be
+followed for certain, the operation has to run again.
+
 A version in between that carries our own uuid means that an earlier attempt of ours was committed after all: then
 we are done, and nothing is written twice.
 
@@ -24,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from tablewright.checks import whole_number
 from tablewright.errors import (
@@ -45,6 +50,7 @@ from tablewright.format.transaction import (
     Operation,
     Overwrite,
     Restore,
+    Rewrite,
     Transaction,
     Update,
     encode_transaction,
@@ -64,13 +70,17 @@ from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.apply import Creation, apply
 from tablewright.transaction.committer import Published, publish, withdraw
 from tablewright.transaction.conflicts import Outcome, Verdict, judge
+from tablewright.transaction.crossing import Crossing, NotFollowed
 from tablewright.transaction.lineage import without_lineage
+from tablewright.transaction.passed import Passed
 from tablewright.transaction.rebase import past
 from tablewright.transaction.rebaser import Rebaser
+from tablewright.transaction.recheck import FollowsRewrites, Recheck, past_rewrite
 from tablewright.transaction.row_id_switch import enables_row_ids
+from tablewright.transaction.translate import translate
 from tablewright.world import World
 
-__all__ = ["CommitOptions", "Committed", "commit", "commit_detached"]
+__all__ = ["CommitOptions", "Committed", "Recheck", "commit", "commit_detached"]
 
 _CATCH_UPS_MAX = 8
 _BACK_OFF_SECONDS_MAX = 1.0
@@ -78,7 +88,6 @@ _INLINE_BYTES_MAX = 1 << 16
 """Larger transactions are in their own file only: every reader of the table fetches the manifest file."""
 
 T = TypeVar("T")
-Recheck: TypeAlias = Callable[[Snapshot], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +112,14 @@ class CommitOptions:
 class Committed:
     """The new version, how many times we tried, and which rows we touched after all.
 
-    A row that another writer deleted first is not among ``affected``.
+    A row that another writer deleted first is not among ``affected``. ``passed`` says which compactions it was rebased
+    past, and what that cost.
     """
 
     snapshot: Snapshot
     attempts: int
     affected: AffectedRows | None = None
+    passed: Passed = field(default_factory=Passed)
 
 
 def commit(
@@ -168,6 +179,7 @@ class _Loop:
         self.written: list[str] = []
         self.written_transaction = b""
         self.rebaser: Rebaser | None = None
+        self.passed = Passed()
 
     # -- the two ways in
 
@@ -212,34 +224,74 @@ class _Loop:
         entry = probe_latest(store, seen.version)
         if entry.version <= seen.version:
             return seen
+        before = seen
         for version in range(seen.version + 1, entry.version + 1):
             at = entry if version == entry.version else find_version(store, version)
             file, theirs = self._read_version(at, version)
+            assert at is not None
+            newest = Snapshot(world=self.world, entry=at, file=file)
             if theirs.uuid == self.transaction.uuid:
-                assert at is not None
-                return self._committed(Snapshot(world=self.world, entry=at, file=file))
+                return self._committed(newest)
             if self.options.max_retries == 0 and isinstance(self.transaction.operation, Overwrite):
                 raise self._exhausted(version)
-            verdict = self._judged(theirs.operation)
-            if verdict.outcome in (Outcome.RETRY, Outcome.INCOMPATIBLE):
-                raise CommitConflict(
-                    _name(self.transaction.operation),
-                    _name(theirs.operation),
-                    version,
-                    retryable=verdict.outcome == Outcome.RETRY,
-                    fragments=verdict.fragments,
-                    reason=verdict.reason,
-                )
-            if self.rebaser is not None:
-                self.rebaser.learn(theirs.operation, version)
-            self.transaction = replace(self.transaction, operation=past(self.transaction.operation, theirs.operation))
-        check_counted(file)
-        newest = Snapshot(world=self.world, entry=entry, file=file).after(seen)
+            self._check(theirs.operation, version)
+            self._learn(before, newest, theirs.operation)
+            before = newest
+        check_counted(newest.file)
+        newest = newest.after(seen)
         if self.rebaser is not None:
             self.transaction = self.rebaser.onto(newest) or self.transaction
         if self.recheck is not None:
             self.recheck(newest)
         return newest
+
+    def _check(self, theirs: Operation, version: int) -> None:
+        """Raise what the conflict table says about one that came in between."""
+        verdict = self._judged(theirs)
+        if verdict.outcome in (Outcome.RETRY, Outcome.INCOMPATIBLE):
+            raise CommitConflict(
+                _name(self.transaction.operation),
+                _name(theirs),
+                version,
+                retryable=verdict.outcome == Outcome.RETRY,
+                fragments=verdict.fragments,
+                reason=verdict.reason,
+            )
+
+    def _learn(self, before: Snapshot, newest: Snapshot, theirs: Operation) -> None:
+        """What ``newest`` changed, for the rebase to come; a rewrite of what is ours is passed at once."""
+        if isinstance(theirs, Rewrite) and self._is_rewritten_by(theirs):
+            self._cross(Crossing(before, newest, theirs))
+            return
+        if self.rebaser is not None:
+            self.rebaser.learn(theirs, newest.version)
+        stable = newest.manifest.stable_row_ids
+        operation = past(self.transaction.operation, theirs, stable_row_ids=stable)
+        self.transaction = replace(self.transaction, operation=operation)
+
+    def _is_rewritten_by(self, theirs: Rewrite) -> bool:
+        ours = self.rebaser is not None and self.rebaser.is_rewritten_by(theirs)
+        return ours or isinstance(self.recheck, FollowsRewrites)
+
+    def _cross(self, crossing: Crossing) -> None:
+        """Rebase onto the version before a rewrite, and through it."""
+        assert self.rebaser is not None
+        began = self.world.clock.monotonic()
+        check_counted(crossing.before.file)
+        check_counted(crossing.after.file)
+        transaction = self.rebaser.onto(crossing.before) or self.transaction
+        if self.recheck is not None:
+            self.recheck(crossing.before)
+        try:
+            translated = translate(self.world, transaction, self.rebaser.affected, crossing)
+            self.rebaser, self.transaction = self.rebaser.past(crossing.after, translated), translated.transaction
+            if self.recheck is not None:
+                self.recheck = past_rewrite(self.recheck, crossing)
+        except NotFollowed as error:
+            ours, version = _name(self.transaction.operation), crossing.after.version
+            raise CommitConflict(ours, "Rewrite", version, reason=error.reason) from error
+        seconds = self.world.clock.monotonic() - began
+        self.passed += Passed(rewrites=1, rows=translated.rows, bytes_carried=translated.bytes_carried, seconds=seconds)
 
     def _judged(self, theirs: Operation) -> Verdict:
         if enables_row_ids(self.transaction):  # it follows from the newest version alone
@@ -335,10 +387,10 @@ class _Loop:
     def _committed(self, snapshot: Snapshot) -> Committed:
         """Done: what earlier attempts wrote and this version does not need goes."""
         if self.rebaser is None:
-            return Committed(snapshot, self.attempts, self.affected)
+            return Committed(snapshot, self.attempts, self.affected, self.passed)
         transaction_file = transaction_file_path(snapshot.manifest.transaction_file or "")
         self._discard([path for path in self.written if path != transaction_file] + self.rebaser.needless(snapshot))
-        return Committed(snapshot, self.attempts, self.rebaser.affected)
+        return Committed(snapshot, self.attempts, self.rebaser.affected, self.passed)
 
     def _restored(self, manifest: Manifest | None) -> Manifest | None:
         operation = self.transaction.operation
@@ -371,7 +423,7 @@ class _Loop:
         except CommitUnknown:
             raise  # it may be visible: what it refers to has to stay
         except TablewrightError:
-            self._discard(self.written + ([] if self.rebaser is None else self.rebaser.united))
+            self._discard(self.written + ([] if self.rebaser is None else self.rebaser.written))
             raise
 
     def _discard(self, paths: list[str]) -> None:

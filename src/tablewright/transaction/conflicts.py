@@ -20,6 +20,7 @@ Deliberate differences from pylance 14: an index created over a concurrent drop 
 transactions that carry none behave as in pylance. With them, a row deleted twice is no conflict (rule ``a``), and
 columns rewritten in place pass changes of other rows and of other columns (rules ``t`` to ``v``); pylance retries.
 Deletions and new columns pass each other in both directions (rules ``w`` to ``y``), with or without affected rows.
+Changes of rows and columns pass a compaction (rule ``c``), and so does a new index (rule ``f``); pylance retries.
 A Project carries the whole schema: past new metadata of the schema or of a field it is decided again; pylance commits
 the metadata that it has read.
 
@@ -127,13 +128,13 @@ they keep the nullability of columns, UpdateConfig by what it changes."""
 
 _ROWS = """
 Append            . . . . . . . R . R . . . . I I . . . I
-Delete            . a s t . b w w . . b . . . I I . . . I
-UpdateRows        m s n t . b R R . R b . . . I I . . . R
-UpdateColumns     . u u v . b x x d R v . . . I I . . . R
+Delete            . a s t . c w w . . b . . . I I . . . I
+UpdateRows        m s n t . c R R . R b . . . I I . . . R
+UpdateColumns     . u u v . c x x d R v . . . I I . . . R
 CreateIndex       . . . . e f k k k k g . . . I I . . . R
-Rewrite           . b b b f b R R . . b . . . I I . . . R
-MergeKeep         R y R R z R R R I I R . R R I I . . . I
-MergeNull         R y R R z R R R I I R . R R I I . . . I
+Rewrite           . b b b . b R R . . b . . . I I . . . R
+MergeKeep         R y R R z c R R I I R . R R I I . . . I
+MergeNull         R y R R z c R R I I R . R R I I . . . I
 ProjectKeep       . . . . . . R R R R . . R R I I . . . I
 ProjectNull       R . R R . . R R R R R . R R I I . . . I
 DataReplacement   . o b p g b R R q R h . . . I I . . . I
@@ -233,15 +234,26 @@ def _same_index_name(ours: Operation, theirs: Operation, has_affected_rows: bool
 
 
 def _index_of_rewritten(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
-    index, rewrite = (ours, theirs) if isinstance(ours, CreateIndex) else (theirs, ours)
-    assert isinstance(index, CreateIndex) and isinstance(rewrite, Rewrite)
-    old = removed_fragments(rewrite)
-    for entry in index.new_indices:
-        covered = covered_fragments(entry)
-        both = old if covered is None else old & covered
-        if both:
-            return _retry_if(both, f"index {entry.name!r} covers fragments that were rewritten")
-    return _FINE
+    assert isinstance(ours, CreateIndex) and isinstance(theirs, Rewrite)
+    replaced = {entry.old_id for entry in theirs.rewritten_indices}
+    gone = [index.name for index in ours.removed_indices if index.uuid in replaced]
+    if gone:
+        return Verdict(Outcome.RETRY, (), f"index {gone} was rewritten, and we replace what it was before")
+    unknown = [index.name for index in ours.new_indices if index.coverage is None]
+    if unknown:
+        return Verdict(Outcome.RETRY, (), f"index {unknown} does not say which fragments it covers")
+    covered = frozenset[int]().union(*(covered_fragments(index) or () for index in ours.new_indices))
+    both = removed_fragments(theirs) & covered
+    return Verdict(Outcome.REBASE, tuple(sorted(both)), "coverage follows the rows") if both else _FINE
+
+
+def _past_rewrite(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
+    common = changed_fragments(ours) & removed_fragments(theirs)
+    if not common:
+        return _FINE
+    if not has_affected_rows and not isinstance(ours, Merge):
+        return _retry_if(common, "our transaction does not say which rows it touches (affected_rows)")
+    return Verdict(Outcome.REBASE, tuple(sorted(common)), "rows are followed to their new addresses")
 
 
 def _index_of_replaced(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
@@ -359,9 +371,14 @@ def _rows(same: Outcome, other: Outcome, far: Outcome = _F) -> dict[Situation, O
 RULES: dict[str, Rule] = {
     "a": Rule("deletion vectors are united, also where both delete one row", _by_rows, _rows(_B, _B)),
     "b": Rule("retry if they touched a fragment that we change", _same_fragments),
+    "c": Rule(
+        "rows are followed to their new addresses, and columns of ours carried to the new fragments",
+        _past_rewrite,
+        _rows(_B, _B),
+    ),
     "d": Rule("retry if they dropped a field that we rewrite", _dropped_rewritten_field),
     "e": Rule("retry if both create an index of one name", _same_index_name),
-    "f": Rule("retry if the new index covers rewritten fragments", _index_of_rewritten),
+    "f": Rule("coverage follows the rows; retry if they rewrote an index that we replace", _index_of_rewritten),
     "g": Rule("retry if the replaced column is indexed by the new index", _index_of_replaced),
     "h": Rule("retry if both replace the same column of one fragment", _same_column_file),
     "i": Rule("incompatible if both change one key", _same_config_keys),

@@ -20,6 +20,7 @@ from tablewright.format.transaction import Rewrite, RewrittenIndex
 
 __all__ = [
     "extended_to_moved_rows",
+    "new_index_past_rewrite",
     "of_schema",
     "past_rewrite",
     "stores_row_ids",
@@ -110,3 +111,15 @@ def past_rewrite(indices: Indices, rewrite: Rewrite, *, stable_row_ids: bool) ->
 
     followed = _mapped(indices, follow)
     return tuple(_renamed(index, by_old_id[index.uuid]) if index.uuid in by_old_id else index for index in followed)
+
+
+def new_index_past_rewrite(indices: Indices, rewrite: Rewrite, *, stable_row_ids: bool) -> Indices:
+    """An index was built on fragments that were rewritten before it was committed.
+
+    Where it names rows by id its coverage follows them. Where it names them by address, they leave its coverage: the
+    fragments that it knows are gone.
+    """
+    if stable_row_ids:
+        return past_rewrite(indices, replace(rewrite, rewritten_indices=()), stable_row_ids=True)
+    old = FrozenBitMap(fragment.id for group in rewrite.groups for fragment in group.old_fragments)
+    return _mapped(indices, lambda _, coverage: coverage - old)

@@ -11,11 +11,12 @@ again on the newest version. The result is that of some serial order of all oper
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tablewright.errors import CommitConflict, InvalidRequest
 from tablewright.snapshot.snapshot import Snapshot
+from tablewright.transaction.crossing import Crossing
+from tablewright.transaction.recheck import Recheck, past_rewrite
 
 __all__ = ["ISOLATIONS", "Both", "Unchanged", "check_isolation", "unchanged_if"]
 
@@ -55,18 +56,26 @@ class Unchanged:
             reason = f"rows or columns changed since version {self.version}, and isolation is serializable"
             raise CommitConflict(self.operation, "unknown", newest.version, reason=reason)
 
+    def past(self, crossing: Crossing) -> Unchanged:
+        """A rewrite changes no row: what it made is what has to stay."""
+        return replace(self, digest=_digest(crossing.after))
+
 
 @dataclass(frozen=True, slots=True)
 class Both:
     """Two rechecks, one after the other."""
 
-    first: Callable[[Snapshot], None]
-    second: Callable[[Snapshot], None]
+    first: Recheck
+    second: Recheck
 
     def __call__(self, newest: Snapshot) -> None:
         """Raise what the first of them raises."""
         self.first(newest)
         self.second(newest)
+
+    def past(self, crossing: Crossing) -> Both:
+        """Both of them after a rewrite."""
+        return Both(past_rewrite(self.first, crossing), past_rewrite(self.second, crossing))
 
 
 def unchanged_if(isolation: str, base: Snapshot, operation: str) -> Unchanged | None:

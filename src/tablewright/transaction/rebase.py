@@ -18,7 +18,10 @@ under that name. Where a column is gone and others were added, one of these may 
 name) or have been given its id, which is free again once no file holds it. :func:`replaced_columns` finds them, and the
 operation runs again.
 
-*An index past rewritten columns*: fragments whose indexed column was rewritten meanwhile leave its coverage.
+*An index past rewritten columns*: fragments whose indexed column was rewritten meanwhile leave its coverage. Past a
+rewrite, its coverage follows the rows where the index files name rows by id, and loses them otherwise.
+
+*Past a rewrite of fragments that we touch* the addresses of rows change: :mod:`.translate`.
 
 Format: ``docs/format/conflicts.md#how-a-rebase-decides``.
 """
@@ -31,9 +34,9 @@ from dataclasses import dataclass, replace
 from tablewright.format.fragment import DataFile, DeletionFile, Fragment, FragmentList
 from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
-from tablewright.format.transaction import CreateIndex, Delete, Merge, Operation, Update
+from tablewright.format.transaction import CreateIndex, Delete, Merge, Operation, Rewrite, Update
 from tablewright.transaction.affected import AffectedRows
-from tablewright.transaction.coverage import without_rewritten_columns
+from tablewright.transaction.coverage import new_index_past_rewrite, without_rewritten_columns
 from tablewright.transaction.drift import Drift, Meanwhile, drifts
 from tablewright.transaction.touched import changed_fragments
 
@@ -44,6 +47,7 @@ __all__ = [
     "held_fields",
     "merged_onto",
     "moved_onto",
+    "new_files",
     "past",
     "replaced_columns",
     "with_moved",
@@ -52,13 +56,16 @@ __all__ = [
 _OFFSETS_SHOWN = 5
 
 
-def past(operation: Operation, theirs: Operation) -> Operation:
+def past(operation: Operation, theirs: Operation, *, stable_row_ids: bool = False) -> Operation:
     """Our operation rebased past theirs, where the two operations are all that is needed."""
-    if isinstance(operation, CreateIndex) and isinstance(theirs, Update) and theirs.fields_modified:
-        fragments = changed_fragments(theirs)
-        covered = without_rewritten_columns(operation.new_indices, theirs.fields_modified, fragments)
-        return replace(operation, new_indices=covered)
-    return operation
+    if not isinstance(operation, CreateIndex):
+        return operation
+    covered = operation.new_indices
+    if isinstance(theirs, Update) and theirs.fields_modified:
+        covered = without_rewritten_columns(covered, theirs.fields_modified, changed_fragments(theirs))
+    if isinstance(theirs, Rewrite):
+        covered = new_index_past_rewrite(covered, theirs, stable_row_ids=stable_row_ids)
+    return replace(operation, new_indices=covered)
 
 
 def held_fields(fragments: Iterable[Fragment]) -> set[int]:
@@ -104,7 +111,8 @@ class Vectors:
         return self.newest - self.base
 
 
-def _new_files(ours: Fragment, before: Fragment) -> tuple[DataFile, ...]:
+def new_files(ours: Fragment, before: Fragment) -> tuple[DataFile, ...]:
+    """The data files that ``ours`` has and ``before``, an earlier state of the fragment, has not."""
     known = {(file.base_id, file.path) for file in before.files}
     return tuple(file for file in ours.files if (file.base_id, file.path) not in known)
 
@@ -133,7 +141,7 @@ def clash(
     both = touched & vectors.theirs
     if both and not (isinstance(operation, Delete) and meanwhile.only_deleted_from(ours.id)):
         return _same_rows(both)
-    written = frozenset(id for file in _new_files(ours, drift.before) for id in file.live_fields)
+    written = frozenset(id for file in new_files(ours, drift.before) for id in file.live_fields)
     if written & rewritten:
         return f"both rewrote the columns of fields {sorted(written & rewritten)}"
     keeps_row = isinstance(operation, Update) and not vectors.mine
@@ -167,7 +175,7 @@ class Moved:
 def moved_onto(ours: Fragment, drift: Drift, vectors: Vectors) -> Moved:
     """Our change made on the newest state of the fragment. Precondition: :func:`clash` found nothing."""
     assert drift.after is not None
-    fragment, files = drift.after, _new_files(ours, drift.before)
+    fragment, files = drift.after, new_files(ours, drift.before)
     for file in files:
         fragment = fragment.with_column_file(file)
     left = vectors.mine - vectors.newest
@@ -219,7 +227,7 @@ def merged_onto(operation: Merge, base: FragmentList, newest: FragmentList) -> M
     for fragment in newest:
         mine = ours[fragment.id]
         if fragment.id in changed:
-            for file in _new_files(mine, changed[fragment.id].before):
+            for file in new_files(mine, changed[fragment.id].before):
                 fragment = fragment.with_column_file(file)
             mine = fragment
         fragments.append(mine)

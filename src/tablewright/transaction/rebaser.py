@@ -1,21 +1,23 @@
 """The input and output of a rebase: load deletion vectors, write united ones, remove files that are not used.
 
 The decisions are the pure functions of :mod:`.rebase`. Every rebase starts from the original transaction and the
-version it was made from, so a commit that loses several races does not rebase a rebased transaction.
+version it was made from, so a commit that loses several races does not rebase a rebased transaction. A rewrite of
+fragments that the transaction touches begins a new epoch (:meth:`Rebaser.past`): from there on the translated
+transaction is the original one, and the version that the rewrite made the one it was made from.
 
 Tests: ``tests/unit/transaction/test_rebase.py``, ``tests/unit/transaction/test_commit.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tablewright.errors import CommitConflict, InvalidRequest
 from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment
-from tablewright.format.naming import deletion_path
+from tablewright.format.naming import data_path, deletion_path
 from tablewright.format.row_set import RowSet
-from tablewright.format.transaction import Append, Delete, Merge, Operation, Project, Transaction, Update
+from tablewright.format.transaction import Append, Delete, Merge, Operation, Project, Rewrite, Transaction, Update
 from tablewright.snapshot.files import write_deletion_vector
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.uncommitted import discard_files
@@ -32,7 +34,8 @@ from tablewright.transaction.rebase import (
     with_moved,
 )
 from tablewright.transaction.row_id_switch import enable_row_ids, enables_row_ids
-from tablewright.transaction.touched import changed_fragments, dropped_fields, updated_by_id
+from tablewright.transaction.touched import changed_fragments, dropped_fields, removed_fragments, updated_by_id
+from tablewright.transaction.translate import Translated
 from tablewright.world import World
 
 __all__ = ["Rebaser"]
@@ -46,7 +49,10 @@ class Rebaser:
         self._meanwhile = Meanwhile()
         self._ours = changed_fragments(asked.operation)
         self._blamed = ("unknown", 0)
+        self._columns = base.schema  # those that the values of ours were written for
         self._dropped: frozenset[int] = frozenset()
+        self._brought = frozenset(_deletion_files(asked, base))
+        self._earlier: tuple[str, ...] = ()
         self.affected = affected
         self.united: list[str] = []
 
@@ -54,9 +60,28 @@ class Rebaser:
         """One more transaction came in between."""
         self._meanwhile = self._meanwhile.then(theirs)
         if isinstance(theirs, Merge | Project):
-            self._dropped |= dropped_fields(self._base.schema.ids, theirs.schema)
+            self._dropped |= dropped_fields(self._columns.ids, theirs.schema)
         if not self._blamed[1] or not self._ours.isdisjoint(changed_fragments(theirs)):
             self._blamed = type(theirs).__name__, version
+
+    def is_rewritten_by(self, theirs: Rewrite) -> bool:
+        """Whether a rewrite replaces fragments that the transaction names, so that it has to be translated."""
+        if not isinstance(self._asked.operation, Delete | Update | Merge) or enables_row_ids(self._asked):
+            return False
+        return not self._ours.isdisjoint(removed_fragments(theirs))
+
+    def past(self, base: Snapshot, translated: Translated) -> Rebaser:
+        """The rebase from the version on that a rewrite made, of the transaction translated for it."""
+        following = Rebaser(self._world, base, translated.transaction, translated.affected)
+        following._columns, following._dropped = self._columns, self._dropped
+        following._brought = self._brought.union(translated.left)
+        following._earlier = (*self.written, *translated.written)
+        return following
+
+    @property
+    def written(self) -> list[str]:
+        """All files that were written for the rebase, in this and in earlier epochs."""
+        return [*self._earlier, *self.united]
 
     def onto(self, newest: Snapshot) -> Transaction | None:
         """The transaction rebased past all versions in between; ``None`` if it stays as it is."""
@@ -85,21 +110,17 @@ class Rebaser:
                 written = held_fields(added).union(modified)
             case _:
                 return
-        replaced = replaced_columns(written, self._base.schema, newest.schema, self._dropped)
+        replaced = replaced_columns(written, self._columns, newest.schema, self._dropped)
         if replaced:
             raise self._conflict(f"columns {replaced} were cast, or replaced by other columns, meanwhile")
 
     def needless(self, made: Snapshot) -> list[str]:
-        """Deletion files that were written for this transaction, and that the version it made does not use."""
-        asked = updated_by_id(self._asked.operation)
-        written = {
-            deletion_path(id, fragment.deletion)
-            for id, fragment in asked.items()
-            if fragment.deletion is not None and fragment.deletion != self._base.fragments.by_id(id).deletion
-        }
-        kept = (made.fragments.by_id(id) for id in asked if made.fragments.has(id))
-        used = {deletion_path(fragment.id, fragment.deletion) for fragment in kept if fragment.deletion is not None}
-        return sorted(written.union(self.united) - used)
+        """Files that were written for this transaction, and that the version it made does not use."""
+        candidates = self._brought.union(self.written)
+        if not candidates:
+            return []
+        kept = (made.fragments.by_id(id) for id in self._ours if made.fragments.has(id))
+        return sorted(candidates.difference(path for fragment in kept for path in _files(fragment)))
 
     def _as_of(self, newest: Snapshot, operation: Operation) -> Transaction:
         return replace(self._asked, operation=operation, read_version=newest.version)
@@ -157,3 +178,19 @@ class Rebaser:
     def _conflict(self, reason: str, *fragments: int) -> CommitConflict:
         name, version = self._blamed
         return CommitConflict(type(self._asked.operation).__name__, name, version, fragments=fragments, reason=reason)
+
+
+def _deletion_files(asked: Transaction, base: Snapshot) -> Iterator[str]:
+    """The deletion files that came with the transaction."""
+    for id, fragment in updated_by_id(asked.operation).items():
+        if fragment.deletion is not None and not (
+            base.fragments.has(id) and fragment.deletion == base.fragments.by_id(id).deletion
+        ):
+            yield deletion_path(id, fragment.deletion)
+
+
+def _files(fragment: Fragment) -> Iterator[str]:
+    """The paths of its files in the table's own directory."""
+    yield from (data_path(file.path) for file in fragment.files if file.base_id is None)
+    if fragment.deletion is not None:
+        yield deletion_path(fragment.id, fragment.deletion)

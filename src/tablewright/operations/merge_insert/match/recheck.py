@@ -5,6 +5,9 @@ new or are not what they were; of those, the ones that are new, or whose key or 
 matched against our keys. A row that we found, and for whose sake we insert nothing, has to be there still. Rows that
 both writers touched are the business of the rebase.
 
+A rewrite (compaction) makes new fragments of old rows. The version before it is checked, the rows that we found are
+followed to their new addresses, and the version that it made is what is compared with from then on.
+
 Tests: ``tests/concurrency/test_merge_meanwhile.py``.
 """
 
@@ -24,6 +27,7 @@ from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.merge_insert.source.shared import source_keys
 from tablewright.snapshot.snapshot import Snapshot
+from tablewright.transaction.crossing import Crossing
 from tablewright.transaction.drift import Drift, drifts
 
 __all__ = ["KeysStayedBehind", "Recheck", "new_key_hits"]
@@ -56,6 +60,16 @@ class Recheck:
             keys = self.keys or KeyTable(source_keys(self.source, self.plan.key, rows), rows[0])
             if new_key_hits(self.base, newest, keys, self.plan):
                 raise _conflict(newest, "rows that came or changed meanwhile have keys of this merge")
+
+    def past(self, crossing: Crossing) -> Recheck:
+        """From the version on that a rewrite made: it brought no rows, and those that we found are somewhere else.
+
+        Precondition: the version before it was checked, so all its rows are known.
+        """
+        if not self.plan.clauses.depends_on_keys:
+            return replace(self, base=crossing.after)
+        crossing.check(self.found)
+        return replace(self, base=crossing.after, found=crossing.forward(self.found))
 
     def _drifts(self, newest: Snapshot) -> Iterable[tuple[int, Drift]]:
         return drifts(self.found, self.base.fragments, newest.fragments).items()

@@ -1,0 +1,152 @@
+"""A stale writer of ours that commits past compactions and other writers, and what has to come out of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+from tests.compactor import compact, plan_compaction
+from tests.concurrency.leftovers import unreferenced
+from tests.property.row_model import Change, Model, assert_reads_as
+
+import tablewright as tw
+from tablewright.jobs import attempt
+from tablewright.snapshot.snapshot import open_snapshot
+from tablewright.storage import open_store
+from tablewright.world import World
+
+__all__ = ["WAYS", "Attempts", "Compact", "Planned", "Race", "counted", "judged", "newest"]
+
+WAYS = ["pylance", "plain"]
+"""Whose compaction: that of pylance, or the plain one of the tests."""
+
+
+@dataclass(frozen=True)
+class Compact:
+    """All fragments, or groups of some, become fewer."""
+
+    way: str
+    rows_per_file: int = 1000
+    groups: tuple[tuple[int, ...], ...] | None = None
+
+    def run(self, library: Any, dataset: Any) -> None:
+        uri = dataset.uri
+        if self.way == "pylance":
+            lance.dataset(uri).optimize.compact_files(
+                target_rows_per_fragment=self.rows_per_file, materialize_deletions_threshold=0.0, num_threads=1
+            )
+        else:
+            compact(newest(uri), self.groups, rows_per_file=self.rows_per_file)
+
+    def after(self, model: Model, version: int) -> Model:
+        return model
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A compaction that is planned, then another change is made, then it is committed."""
+
+    meanwhile: Change
+    rows_per_file: int = 1000
+    groups: tuple[tuple[int, ...], ...] | None = None
+
+    def run(self, library: Any, dataset: Any) -> None:
+        planned = plan_compaction(newest(dataset.uri), self.groups, rows_per_file=self.rows_per_file)
+        self.meanwhile.run(library, dataset)
+        planned.commit()
+
+    def after(self, model: Model, version: int) -> Model:
+        return self.meanwhile.after(model, version - 2)  # a version reserves fragment ids, the last one rewrites
+
+
+def newest(uri: str) -> Any:
+    """The newest version as plans take it."""
+    return open_snapshot(World(open_store(uri)))
+
+
+class Attempts:
+    """How often jobs planned, ran tasks and committed."""
+
+    def __init__(self) -> None:
+        self.commits: list[int] = []
+        self.conflicts: list[str] = []
+
+    def forget(self) -> None:
+        self.commits, self.conflicts = [], []
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Attempts]:
+    """Count the attempts of jobs while this is open."""
+    attempts = Attempts()
+    made, undo = attempt._Execution.made, attempt._Execution._undo
+
+    def counting(self: Any, number: int) -> Any:
+        attempts.commits.append(number)
+        return made(self, number)
+
+    def remembering(self: Any, made: Any, error: Exception) -> None:
+        attempts.conflicts.append(str(error))
+        undo(self, made, error)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(attempt._Execution, "made", counting)
+        patch.setattr(attempt._Execution, "_undo", remembering)
+        yield attempts
+
+
+@dataclass
+class Race:
+    """A table, what a model says about it, and a handle of ours that stays at the version it was opened at."""
+
+    uri: str
+    model: Model
+    stable: bool
+    attempts: Attempts
+
+    def __post_init__(self) -> None:
+        self.stale = tw.dataset(self.uri)
+        self.stale_lance = lance.dataset(self.uri)
+
+    def others(self, *changes: Change, library: Any = tw) -> Race:
+        """Other writers commit first."""
+        for change in changes:
+            change.run(library, library.dataset(self.uri))
+            self.model = change.after(self.model, tw.dataset(self.uri).version)
+        return self
+
+    def ours(self, change: Change, attempts: int = 1) -> Any:
+        """The stale writer commits."""
+        self.attempts.forget()
+        result = change.run(tw, self.stale)
+        assert max(self.attempts.commits) + 1 == attempts, self.attempts.conflicts
+        if hasattr(change, "count"):
+            assert result == change.count(self.model)
+        self.model = change.after(self.model, tw.dataset(self.uri).version)
+        self.check()
+        return result
+
+    def check(self) -> None:
+        """Both libraries read what the model says, and find nothing wrong. No file is left over."""
+        judged(self.uri, self.model, stable=self.stable)
+
+
+def judged(uri: str, model: Model, *, stable: bool) -> None:
+    """Both libraries read what the model says, and find nothing wrong. No file is left over."""
+    for library in (tw, lance):
+        dataset = library.dataset(uri)
+        dataset.validate()
+        assert_reads_as(dataset, model, stable=stable)
+        assert dataset.count_rows() == len(model.rows)
+    left = unreferenced(tw.dataset(uri), _paths(Path(uri)))
+    assert not left, f"files that no version uses: {sorted(left)}"
+
+
+def _paths(root: Path) -> Sequence[str]:
+    return [os.path.relpath(Path(folder) / name, root) for folder, _, names in os.walk(root) for name in names]
