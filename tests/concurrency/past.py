@@ -11,38 +11,35 @@ from typing import Any
 
 import lance
 import pytest
-from tests.compactor import compact, plan_compaction
+from tests.compactor import plan_compaction
 from tests.concurrency.leftovers import unreferenced
 from tests.property.row_model import Change, Model, assert_reads_as
 
 import tablewright as tw
 from tablewright.jobs import attempt
+from tablewright.optimize import Compaction
 from tablewright.snapshot.snapshot import open_snapshot
 from tablewright.storage import open_store
 from tablewright.world import World
 
 __all__ = ["WAYS", "Attempts", "Compact", "Planned", "Race", "counted", "judged", "newest"]
 
-WAYS = ["pylance", "plain"]
-"""Whose compaction: that of pylance, or the plain one of the tests."""
+WAYS = ["pylance", "ours"]
+"""Whose compaction."""
 
 
 @dataclass(frozen=True)
 class Compact:
-    """All fragments, or groups of some, become fewer."""
+    """Small fragments, and those with deleted rows, are written again."""
 
     way: str
     rows_per_file: int = 1000
-    groups: tuple[tuple[int, ...], ...] | None = None
 
     def run(self, library: Any, dataset: Any) -> None:
-        uri = dataset.uri
-        if self.way == "pylance":
-            lance.dataset(uri).optimize.compact_files(
-                target_rows_per_fragment=self.rows_per_file, materialize_deletions_threshold=0.0, num_threads=1
-            )
-        else:
-            compact(newest(uri), self.groups, rows_per_file=self.rows_per_file)
+        asked = (lance if self.way == "pylance" else tw).dataset(dataset.uri)
+        asked.optimize.compact_files(
+            target_rows_per_fragment=self.rows_per_file, materialize_deletions_threshold=0.0, num_threads=1
+        )
 
     def after(self, model: Model, version: int) -> Model:
         return model
@@ -50,16 +47,27 @@ class Compact:
 
 @dataclass(frozen=True)
 class Planned:
-    """A compaction that is planned, then another change is made, then it is committed."""
+    """A compaction that is planned and has written its files; then another change is made; then it is committed.
+
+    By ours, or by the plain one of the tests, which can be given the groups.
+    """
 
     meanwhile: Change
     rows_per_file: int = 1000
-    groups: tuple[tuple[int, ...], ...] | None = None
+    way: str = "ours"
 
     def run(self, library: Any, dataset: Any) -> None:
-        planned = plan_compaction(newest(dataset.uri), self.groups, rows_per_file=self.rows_per_file)
+        if self.way == "plain":
+            planned = plan_compaction(newest(dataset.uri), rows_per_file=self.rows_per_file)
+            self.meanwhile.run(library, dataset)
+            planned.commit()
+            return
+        options = {"target_rows_per_fragment": self.rows_per_file, "materialize_deletions_threshold": 0.0}
+        ours = tw.dataset(dataset.uri)
+        results = [task.execute(ours) for task in Compaction.plan(ours, options).tasks]
+        assert results, "there is something to compact"
         self.meanwhile.run(library, dataset)
-        planned.commit()
+        Compaction.commit(ours, results)
 
     def after(self, model: Model, version: int) -> Model:
         return self.meanwhile.after(model, version - 2)  # a version reserves fragment ids, the last one rewrites

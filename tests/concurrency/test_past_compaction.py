@@ -91,7 +91,7 @@ def test_past_one_compaction(race: Race, name: str, way: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_past_a_compaction_that_was_planned_before_a_delete(race: Race, name: str) -> None:
     """Case 1: its ranks are those of the rows that it read; the deleted ones are hidden in what it wrote."""
-    race.others(Planned(Delete(ids_in({2, 9})), rows_per_file=5))
+    race.others(Planned(Delete(ids_in({2, 9})), rows_per_file=7))
     same_rows = name in ("delete all", "update all columns")  # a conflict without any compaction
     race.ours(changes(race.model)[name], attempts=2 if same_rows else 1)
 
@@ -110,11 +110,12 @@ def test_a_row_that_was_deleted_before_the_compaction_is_gone(race: Race, way: s
     assert race.ours(Delete(ids_in({3, 6}))) == 1
 
 
+@pytest.mark.parametrize("way", ["ours", "plain"])
 @pytest.mark.parametrize("emptied", [{0, 1, 2, 3}, {4, 6, 7}, {8, 9, 10, 11}, {0, 1, 2, 3, 4}])
 @pytest.mark.parametrize("name", ["delete", "update rows", "update columns", "add column"])
-def test_a_fragment_or_an_output_is_emptied_meanwhile(race: Race, name: str, emptied: set[int]) -> None:
+def test_a_fragment_or_an_output_is_emptied_meanwhile(race: Race, name: str, emptied: set[int], way: str) -> None:
     """Case 3: an output without live rows is not in the manifest, and counts for the ranks of the others."""
-    race.others(Planned(Delete(ids_in(emptied)), rows_per_file=3))
+    race.others(Planned(Delete(ids_in(emptied)), rows_per_file=5 if way == "ours" else 3, way=way))
     kept = ids_in({0, 3, 6, 9, 11} - emptied)
     ours = {
         "delete": Delete(kept),
