@@ -5,8 +5,9 @@
    none of whose wanted members is in any file reads one other member, which shows where the struct is null.
 2. *Read* the same rows from each; batches of all files have the same sizes, so they are zipped.
 3. *Assemble* the table's columns from them (:mod:`.assemble`).
-4. Drop deleted rows: without deletions nothing is done, deletions at an edge are a slice, narrow rows are filtered.
-   Wide deleted rows are not read: copying costs more than asking the codec for the live offsets.
+4. Drop deleted rows (:mod:`.rows`): without deletions nothing is done, deletions at an edge are a slice, narrow rows
+   are copied without the deleted ones. Wide deleted rows are not read: copying costs more than asking the codec for
+   the live offsets.
 
 A :class:`FragmentReader` serves one thread at a time. It keeps its files open: reuse it to read a fragment in
 pieces.
@@ -18,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tablewright.data.assemble import FieldValues, assemble
@@ -27,6 +27,7 @@ from tablewright.data.context import ReadContext
 from tablewright.data.encoder import DataFileReader
 from tablewright.data.foreign import check_size
 from tablewright.data.layout import FileMap
+from tablewright.data.rows import Mask, Rows, no_columns
 from tablewright.data.shape import ReadShape
 from tablewright.data.system_columns import SystemColumns
 from tablewright.errors import CorruptTable, UnsupportedFeature
@@ -36,46 +37,9 @@ from tablewright.format.schema import Schema
 
 __all__ = ["FragmentReader", "Rows", "beside", "no_columns", "read_fragment"]
 
-Mask = npt.NDArray[np.bool_]
-
 _WIDE_ROW_BYTES = 128
+_NONE = np.zeros(0, np.int64)
 _OLDEST_VERSION = (0, 3)  # the first name of 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Some rows of a fragment, ascending: those from ``start`` on, or those at the physical offsets ``chosen``."""
-
-    batch: pa.RecordBatch
-    start: int = 0
-    chosen: Offsets | None = None
-
-    def __len__(self) -> int:
-        return int(self.batch.num_rows)
-
-    @property
-    def offsets(self) -> Offsets:
-        """The physical offset of each row."""
-        return np.arange(self.start, self.start + len(self)) if self.chosen is None else self.chosen
-
-    def where(self, mask: Mask) -> Rows:
-        """The rows where the mask is true. One run of them is a slice, without copying."""
-        kept = np.flatnonzero(mask)
-        if len(kept) == len(self):
-            return self
-        offsets = kept + self.start if self.chosen is None else self.chosen[kept]
-        if not len(kept) or kept[-1] - kept[0] + 1 == len(kept):
-            return Rows(self.batch.slice(int(kept[0]) if len(kept) else 0, len(kept)), chosen=offsets)
-        return Rows(self.batch.filter(pa.array(mask)), chosen=offsets)
-
-    def slice(self, begin: int, end: int) -> Rows:
-        """The rows from one position up to another."""
-        chosen = None if self.chosen is None else self.chosen[begin:end]
-        return Rows(self.batch.slice(begin, end - begin), self.start + begin, chosen)
-
-    def with_batch(self, batch: pa.RecordBatch) -> Rows:
-        """The same rows with other columns."""
-        return Rows(batch, self.start, self.chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +55,7 @@ class FragmentReader:
     def __init__(self, context: ReadContext, fragment: Fragment, shape: ReadShape) -> None:
         self.fragment, self._shape = fragment, shape
         self._vector = context.deletion_vector(fragment)
+        self._deleted: Offsets | None = None
         self._live: Mask | None = None
         leaves = shape.leaves(fragment)
         self._files = [
@@ -112,14 +77,20 @@ class FragmentReader:
         """
         if start >= stop:
             return
-        live = None if include_deleted or self.live is None else self.live[start:stop]
-        if live is None or live.all():
+        gone = _NONE if include_deleted else self._deleted_in(start, stop)
+        if not len(gone):
             yield from self._range(start, stop, rows_per_batch)
-        elif self._is_wide and live.any():
-            yield from self.take(start + np.flatnonzero(live), rows_per_batch)
+        elif self._is_wide and len(gone) < stop - start:
+            yield from self.take(np.delete(np.arange(start, stop), gone - start), rows_per_batch)
         else:
             for rows in self._range(start, stop, rows_per_batch):
-                yield rows.where(live[rows.start - start : rows.start - start + len(rows)])
+                yield rows.without(_within(gone, rows.start, rows.start + len(rows)))
+
+    def _deleted_in(self, start: int, stop: int) -> Offsets:
+        """The offsets of the deleted rows of a range, ascending."""
+        if self._deleted is None:
+            self._deleted = _NONE if self._vector is None else self._vector.to_numpy()
+        return _within(self._deleted, start, stop)
 
     def take(self, offsets: Offsets, rows_per_batch: int) -> Iterator[Rows]:
         """The rows at ``offsets`` (ascending, each once), deleted or not."""
@@ -161,6 +132,11 @@ class FragmentReader:
                 if index >= 0:
                     found.append(FieldValues(batch.column(index), file.map, file.reader.where, file.blobs))
         return found
+
+
+def _within(ascending: Offsets, start: int, stop: int) -> Offsets:
+    low, high = np.searchsorted(ascending, [start, stop]).tolist()
+    return ascending[low:high]
 
 
 def read_fragment(
@@ -239,10 +215,3 @@ def _open(
         raise CorruptTable(reader.where, (problem,))
     blobs = BlobValues(context, store, path, reader.where) if mapped.layout.has_blobs else None
     return _OpenFile(reader, mapped, blobs)
-
-
-def no_columns(rows: int) -> pa.RecordBatch:
-    """A batch of ``rows`` rows without columns."""
-    nothing = pa.Array.from_buffers(pa.struct([]), rows, [None])
-    assert isinstance(nothing, pa.StructArray), "its type is a struct"
-    return pa.RecordBatch.from_struct_array(nothing)

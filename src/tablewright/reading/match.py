@@ -103,8 +103,7 @@ def _match(bundle: Sequence[tuple[FragmentScan, int, int]]) -> _Part:
 
 
 def _where(rows: Rows, mask: pa.BooleanArray) -> Offsets:
-    positions: Offsets = pc.indices_nonzero(mask).to_numpy().astype(np.int64)
-    return positions + rows.start if rows.chosen is None else rows.chosen[positions]
+    return rows.offsets_at(pc.indices_nonzero(mask).to_numpy().astype(np.int64))
 
 
 def live_rows(context: ReadContext, fragments: Iterable[Fragment]) -> dict[int, RowSet]:

@@ -183,8 +183,7 @@ def offsets_of(rows: Rows) -> PairOffsets:
 
 
 def _offsets_at(rows: Rows, places: np.ndarray) -> PairOffsets:
-    offsets = places + rows.start if rows.chosen is None else rows.chosen[places]
-    return offsets.astype(np.uint32)
+    return rows.offsets_at(places).astype(np.uint32)
 
 
 # -------------------------------------------------------------------------------------------------------------- judging
