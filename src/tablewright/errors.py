@@ -6,7 +6,8 @@ as attributes, and every error survives pickling, so it arrives complete from a 
 holds credentials: :mod:`tablewright.redact` sees each of them.
 
 =========================  ==============================================================
-fix the call               :class:`InvalidRequest`, :class:`WrongType`, :class:`SchemaMismatch`, :class:`EmptyFragment`
+fix the call               :class:`InvalidRequest`, :class:`WrongType`, :class:`SchemaMismatch`, :class:`EmptyFragment`,
+                           :class:`TaggedVersions`
 point elsewhere            :class:`TableNotFound`, :class:`VersionNotFound`, :class:`TableExists`
 fix access or network      :class:`StorageError`, :class:`AccessDenied`
 start workers afresh       :class:`ForkedProcess`
@@ -41,6 +42,7 @@ __all__ = [
     "TableExists",
     "TableNotFound",
     "TablewrightError",
+    "TaggedVersions",
     "UnsupportedFeature",
     "VersionNotFound",
     "WrongType",
@@ -83,6 +85,19 @@ class SchemaMismatch(InvalidRequest, OSError):
 
 class EmptyFragment(InvalidRequest, OSError):
     """A fragment without rows or files was to be committed."""
+
+
+class TaggedVersions(InvalidRequest, OSError):
+    """Versions that cleanup was to remove have tags. ``tags`` maps these to versions; nothing was removed."""
+
+    def __init__(self, tags: dict[str, int]) -> None:
+        listed = ", ".join(f'"{tag}": {version}' for tag, version in sorted(tags.items()))
+        super().__init__(
+            f"Cleanup error: {len(tags)} tagged version(s) have been marked for cleanup. Either set "
+            "`error_if_tagged_old_versions=false` or delete the following tag(s) to enable cleanup: "
+            f"{{{listed}}}"
+        )
+        self.tags = tags
 
 
 class TableNotFound(TablewrightError, ValueError, FileNotFoundError):

@@ -12,7 +12,6 @@ from tablewright.errors import UnsupportedFeature
 __all__ = ["NotOffered", "PylanceNames"]
 
 _GROUPS = {
-    "compaction and cleanup come with later work": "cleanup_old_versions explain_cleanup_old_versions",
     "index builds and index statistics come with later work; list_indices() shows the indices there are": (
         "create_index create_index_uncommitted create_scalar_index drop_index describe_indices index_statistics stats "
         "prewarm_index centroids get_ivf_model merge_index_metadata merge_existing_index_segments "

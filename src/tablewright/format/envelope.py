@@ -34,7 +34,7 @@ from tablewright.format.naming import parse_manifest_name
 from tablewright.format.transaction import Transaction, decode_transaction
 from tablewright.lazy import cached_property
 
-__all__ = ["ManifestFile", "decode_manifest_file", "encode_manifest_file"]
+__all__ = ["ManifestFile", "decode_manifest_file", "encode_manifest_file", "manifest_section", "section_at"]
 
 MAGIC = b"LANC"
 VERSION_MAJOR, VERSION_MINOR = 0, 2
@@ -105,11 +105,11 @@ def decode_manifest_file(
     that old releases left in files of their own. Raises :class:`CorruptTable`, or :class:`UnsupportedFeature` if the
     table needs a newer reader.
     """
-    manifest, sections = decode_manifest(_manifest_section(data, path), path)
+    manifest, sections = decode_manifest(manifest_section(data, path), path)
     if external is not None:
         manifest = replace(manifest, fragments=with_external(manifest.fragments, external))
     if sections.index is not None:
-        indices, unknown = decode_index_section(_section(data, sections.index, path, "the index section"), path)
+        indices, unknown = decode_index_section(section_at(data, sections.index, path, "the index section"), path)
         manifest = replace(manifest, indices=indices, index_unknown=unknown)
     named = parse_manifest_name(path)
     if named and named[0] != manifest.version:
@@ -130,19 +130,20 @@ def _prefixed(*section: bytes) -> tuple[bytes, ...]:
     return _LENGTH.pack(size), *section
 
 
-def _manifest_section(data: bytes, path: str) -> bytes:
+def manifest_section(data: bytes, path: str) -> bytes:
+    """The manifest message in the bytes of a manifest file."""
     if len(data) < _FOOTER.size + _LENGTH.size:
         raise CorruptTable(path, (f"{len(data)} bytes are too few for a manifest file",))
     position, _, _, magic = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
     if magic != MAGIC:
         raise CorruptTable(path, (f"it ends in {magic!r} instead of {MAGIC!r}: truncated, or not a manifest file",))
-    section = _section(data, position, path, "the manifest")
+    section = section_at(data, position, path, "the manifest")
     if position + _LENGTH.size + len(section) != len(data) - _FOOTER.size:
         raise CorruptTable(path, ("the manifest does not end where the footer begins",))
     return section
 
 
-def _section(data: bytes, position: int, path: str, what: str) -> bytes:
+def section_at(data: bytes, position: int, path: str, what: str) -> bytes:
     """The section whose length prefix is at ``position``."""
     end = len(data) - _FOOTER.size
     if not 0 <= position <= end - _LENGTH.size:
@@ -158,6 +159,6 @@ def _transaction_section(data: bytes, position: int | None, path: str) -> tuple[
     if position is None:
         return None, None
     try:
-        return _section(data, position, path, "the transaction"), None
+        return section_at(data, position, path, "the transaction"), None
     except CorruptTable as error:
         return None, str(error)

@@ -33,6 +33,7 @@ from tablewright.snapshot.files import read_manifest, read_transaction, write_hi
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version
 from tablewright.snapshot.ref_files import Branch, encode_branch
 from tablewright.snapshot.refs import branch_world, list_branches, list_tags, main_world, read_branch
+from tablewright.snapshot.removals import check_stays
 from tablewright.snapshot.snapshot import Snapshot, missing_version
 from tablewright.snapshot.standing import Standing, replaced, standing
 from tablewright.storage.base import Store
@@ -72,6 +73,11 @@ def create_branch(source: Snapshot, name: str) -> Snapshot:
     path, data = branch_path(name), encode_branch(branch)
     if not put_once(main, path, data, lambda found: found == data, version=source.version, name=name):
         raise _exists(name)
+    try:
+        check_stays(source.world.store, source.version)
+    except VersionNotFound:  # cleaned up meanwhile, and its files may be, too
+        delete_branch(main, name)
+        raise
     return first
 
 

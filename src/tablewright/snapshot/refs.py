@@ -20,6 +20,7 @@ from tablewright.errors import InvalidRequest, VersionNotFound
 from tablewright.format.naming import branch_path, branch_root, check_branch_name, check_tag_name, tag_path
 from tablewright.snapshot.locate import VersionEntry, find_version
 from tablewright.snapshot.ref_files import Branch, Tag, decode_branch, decode_tag, encode_branch, encode_tag, texts
+from tablewright.snapshot.removals import check_stays
 from tablewright.storage.address import join_uri, parse_address
 from tablewright.storage.base import ObjectNotFound, Store
 from tablewright.storage.subtree import related_store
@@ -112,6 +113,7 @@ def create_tag(main: World, name: str, version: int, branch: str | None = None) 
     path, data = tag_path(name), encode_tag(tag)
     if not main.store.put_if_absent(path, data) and main.store.get(path) != data:
         raise InvalidRequest(f"Ref conflict error: tag {name} already exists. Update it, or choose another name.")
+    _confirm_tagged(main, name, tag, None)
     return tag
 
 
@@ -124,7 +126,21 @@ def update_tag(main: World, name: str, version: int, branch: str | None = None) 
         tag, branch=branch, version=entry.version, updated_at_ns=main.clock.now_ns(), manifest_size=entry.size
     )
     main.store.put(tag_path(name), encode_tag(moved))
+    _confirm_tagged(main, name, moved, tag)
     return moved
+
+
+def _confirm_tagged(main: World, name: str, tag: Tag, before: Tag | None) -> None:
+    """The version may have been cleaned up while the tag was written: then the tag becomes what it was."""
+    try:
+        check_stays(branch_world(main, tag.branch).store, tag.version)
+    except VersionNotFound:
+        if main.store.get(tag_path(name)) == encode_tag(tag):  # otherwise it was moved since
+            if before is None:
+                main.store.delete(tag_path(name))
+            else:
+                main.store.put(tag_path(name), encode_tag(before))
+        raise
 
 
 def replace_tag_metadata(main: World, name: str, metadata: Mapping[str, str]) -> Tag:

@@ -9,7 +9,8 @@ A branch exists as long as its description does; deleting one begins with the de
 
 An operation that runs again after a conflict looks at the newest version (:func:`open_newest`). It must not be one of
 another table. If the version that the operation had read was cleaned up meanwhile, a data file that both versions refer
-to shows that they belong together: its name is random.
+to shows that they belong together: its name is random. A writer that has published its version looks for a file that it
+wrote before (:func:`stands_with`), because the version below may have been cleaned up in between.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage.base import ObjectNotFound, exists
 from tablewright.world import World
 
-__all__ = ["Standing", "check_standing", "open_newest", "replaced", "standing"]
+__all__ = ["Standing", "check_standing", "open_newest", "replaced", "shares_files", "standing", "stands_with"]
 
 
 class Standing(Enum):
@@ -54,6 +55,20 @@ def standing(world: World, snapshot: Snapshot) -> Standing:
     return Standing.SAME if same else Standing.REPLACED
 
 
+def stands_with(world: World, snapshot: Snapshot, path: str) -> bool:
+    """Whether the table of a version that is gone still exists: it was cleaned up, not dropped.
+
+    ``path`` is a file of ours that was written while the version was there. Dropping a table, or deleting a branch,
+    removes all files; cleanup keeps those that are younger than seven days.
+    """
+    return _is_described(world, snapshot.branch) and exists(world.store, path)
+
+
+def shares_files(one: Snapshot, other: Snapshot) -> bool:
+    """Whether two versions refer to a data file of their own directory in common: then they are of one table."""
+    return bool(_own_files(one) & _own_files(other))
+
+
 def open_newest(known: Snapshot) -> Snapshot:
     """The latest version of the table that ``known`` is a version of.
 
@@ -62,7 +77,7 @@ def open_newest(known: Snapshot) -> Snapshot:
     world = known.world
     newest = open_snapshot(world)
     found = standing(world, known)  # after the newest version was read: then both are versions of one table
-    if found is Standing.SAME or (found is Standing.GONE and _own_files(known) & _own_files(newest)):
+    if found is Standing.SAME or (found is Standing.GONE and shares_files(known, newest)):
         return newest
     raise replaced(known)
 
@@ -79,7 +94,10 @@ def check_standing(known: Snapshot) -> None:
 def replaced(known: Snapshot) -> VersionNotFound:
     """The error of an operation that had read ``known``, where that is no version of the table any more."""
     what = "The table" if known.branch is None else f"Branch {known.branch}"
-    hint = f"{what} was dropped or replaced since it was opened; nothing of this operation is there. Open it again."
+    hint = (
+        f"{what} was dropped or replaced since it was opened, or cleaned up until no file of this version was left; "
+        "nothing of this operation is there. Open it again."
+    )
     return VersionNotFound(known.location.uri, f"Version {known.version}", hint)
 
 

@@ -20,14 +20,14 @@ Tests: ``tests/unit/storage/test_conformance.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from tablewright.errors import InternalError, StorageError, TablewrightError
 from tablewright.redact import redact
 
-__all__ = ["Location", "ObjectInfo", "ObjectNotFound", "Store", "check_path", "exists"]
+__all__ = ["Location", "ObjectInfo", "ObjectNotFound", "Store", "check_path", "delete_each", "exists"]
 
 
 class ObjectNotFound(TablewrightError, KeyError):
@@ -109,3 +109,14 @@ def exists(store: Store, path: str) -> bool:
     except ObjectNotFound:
         return False
     return True
+
+
+def delete_each(store: Store, paths: Iterable[str]) -> dict[str, TablewrightError]:
+    """Delete objects one by one, and return those that could not be deleted, with the error."""
+    failed: dict[str, TablewrightError] = {}
+    for path in paths:
+        try:
+            store.delete(path)
+        except StorageError as error:
+            failed[path] = error
+    return failed

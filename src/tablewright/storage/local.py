@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
-from tablewright.errors import StorageError
+from tablewright.errors import StorageError, TablewrightError
 from tablewright.storage import local_files
 from tablewright.storage.address import Address, join_uri
 from tablewright.storage.base import Location, ObjectInfo, check_path
@@ -140,6 +140,20 @@ class LocalStore:
             return local_files.remove_tree(self._root or "/", prefix, keep, last)
         except OSError as error:
             raise translate_error(error, "delete", self._location, prefix) from cause_of(error)
+
+    def delete_files(self, paths: Sequence[str]) -> dict[str, TablewrightError]:
+        """Delete files, and return those that could not be deleted, with the error; no link is followed."""
+        count_request()
+        for path in paths:
+            check_path(path, self._location.uri)
+        return {
+            path: translate_error(error, "delete", self._location, path)
+            for path, error in local_files.remove_files(self._root or "/", paths)
+        }
+
+    def is_link(self, path: str) -> bool:
+        """Whether a name below the root is a symbolic link."""
+        return os.path.islink(f"{self._root}/{path}")
 
     def file_names(self, directory: str) -> Sequence[str]:
         """The names in one directory, of whatever kind, without looking at them; none if it is not there."""

@@ -22,7 +22,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "open_regular",
     "prune_directories",
     "read_file",
+    "remove_files",
     "remove_tree",
     "stat_regular",
     "sync_directory",
@@ -231,6 +232,46 @@ def remove_tree(root: str, prefix: str, keep: Collection[str] = (), last: str | 
     with suppress(OSError):
         os.rmdir(root)
     return count
+
+
+def remove_files(root: str, paths: Iterable[str]) -> Iterator[tuple[str, OSError]]:
+    """Remove files below the directory ``root``, and yield those that could not be removed; absent ones are fine.
+
+    No link is followed, whatever a directory on the way has become meanwhile (CWE-59): a file behind a link stays, and
+    is yielded. ``root`` itself and its parents may be links. Each directory is opened once.
+    """
+    by_directory: dict[str, list[str]] = {}
+    for path in paths:
+        by_directory.setdefault(path.rpartition("/")[0], []).append(path)
+    for directory, inside in by_directory.items():
+        try:
+            with _opened_below(root, directory) as descriptor:
+                yield from _unlinked(descriptor, inside)
+        except OSError as error:
+            if error.errno != errno.ENOENT:
+                yield from ((path, error) for path in inside)
+
+
+@contextmanager
+def _opened_below(root: str, directory: str) -> Iterator[int]:
+    """A directory below ``root`` that is reached through no link."""
+    opened = [os.open(root, _DIRECTORY)]
+    try:
+        for name in directory.split("/") if directory else ():
+            opened.append(os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=opened[-1]))
+        yield opened[-1]
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _unlinked(directory: int, paths: Iterable[str]) -> Iterator[tuple[str, OSError]]:
+    for path in paths:
+        try:
+            os.unlink(path.rpartition("/")[2], dir_fd=directory)
+        except OSError as error:
+            if error.errno != errno.ENOENT:
+                yield path, error
 
 
 def _remove(name: str, parent: int, path: str, keep: frozenset[str], last: str | None = None) -> int:

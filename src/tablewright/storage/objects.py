@@ -19,15 +19,16 @@ Tests: ``tests/unit/storage/test_conformance.py``, ``tests/unit/storage/test_fai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
-from tablewright.errors import StorageError
+from tablewright.errors import StorageError, TablewrightError
 from tablewright.storage.address import join_uri
-from tablewright.storage.base import Location, ObjectInfo, ObjectNotFound, check_path
+from tablewright.storage.base import Location, ObjectInfo, ObjectNotFound, check_path, delete_each
 from tablewright.storage.failures import cause_of, is_panic, translate_error
 from tablewright.storage.libraries import check_usable
 from tablewright.storage.requests import count_request
@@ -42,6 +43,7 @@ __all__ = ["ObjectStore"]
 T = TypeVar("T")
 
 _LIST_CHUNK = 1000
+_DELETE_CHUNK = 1000  # objects in one request of S3
 
 
 class ObjectStore:
@@ -124,6 +126,21 @@ class ObjectStore:
             self._call("delete", path, lambda: self._client.delete(key))
         except ObjectNotFound:
             return
+
+    def delete_files(self, paths: Sequence[str]) -> dict[str, TablewrightError]:
+        """Delete many objects in few requests, and return those that could not be deleted, with the error.
+
+        A failed request does not say which of its objects are left, so these are deleted one by one.
+        """
+        failed: dict[str, TablewrightError] = {}
+        for start in range(0, len(paths), _DELETE_CHUNK):
+            chunk = paths[start : start + _DELETE_CHUNK]
+            keys = [self._key_of(path) for path in chunk]
+            try:
+                self._call("delete", chunk[0], partial(self._client.delete, keys))
+            except (ObjectNotFound, StorageError):
+                failed |= delete_each(self, chunk)
+        return failed
 
     def codec_location(self, path: str) -> Location | None:
         return Location(join_uri(self._location.uri, path), self._location.storage_options)

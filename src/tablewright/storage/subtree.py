@@ -7,18 +7,21 @@ store, say) sees those calls as well.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
+from tablewright.errors import TablewrightError
 from tablewright.storage.address import join_uri, parse_address
-from tablewright.storage.base import Location, ObjectInfo, Store
+from tablewright.storage.base import Location, ObjectInfo, Store, delete_each
 from tablewright.storage.local import LocalStore
 from tablewright.storage.open import open_store
 
 __all__ = [
     "SubtreeStore",
     "delete_empty_directories",
+    "delete_files",
     "delete_tree",
+    "is_link",
     "local_file_names",
     "prepare_file",
     "put_advice",
@@ -84,6 +87,10 @@ class SubtreeStore:
     def delete_tree(self, prefix: str, keep: Collection[str] = (), last: str | None = None) -> int:
         return delete_tree(self.parent, self._up(prefix), [self._up(path) for path in keep], last)
 
+    def delete_files(self, paths: Sequence[str]) -> dict[str, TablewrightError]:
+        failed = delete_files(self.parent, [self._up(path) for path in paths])
+        return {path.removeprefix(self.prefix + "/"): error for path, error in failed.items()}
+
     def prune(self, prefix: str) -> None:
         delete_empty_directories(self.parent, self._up(prefix))
 
@@ -132,6 +139,23 @@ def delete_tree(store: Store, prefix: str, keep: Collection[str] = (), last: str
         store.delete(path)
     delete_empty_directories(store, prefix)
     return len(paths)
+
+
+def delete_files(store: Store, paths: Sequence[str]) -> Mapping[str, TablewrightError]:
+    """Delete objects, in few requests where the store can, and return those that are left, with the error.
+
+    Absent ones are fine. On a file system no link is followed.
+    """
+    delete = getattr(store, "delete_files", None)
+    failed: Mapping[str, TablewrightError] = delete_each(store, paths) if delete is None else delete(paths)
+    return failed
+
+
+def is_link(store: Store, path: str) -> bool:
+    """Whether a name is a symbolic link on a local disk."""
+    if isinstance(store, SubtreeStore):
+        return is_link(store.parent, f"{store.prefix}/{path}")
+    return isinstance(store, LocalStore) and store.is_link(path)
 
 
 def put_advice(store: Store, path: str, data: bytes) -> None:

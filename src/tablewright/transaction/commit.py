@@ -7,8 +7,11 @@
 4. If the name is taken, back off with jitter, and continue at 1 with the new versions.
 
 A table may be dropped, and created again, during a commit. So before 3 the version that we read is looked up once
-more (:mod:`tablewright.snapshot.standing`), and after 3 the one that we built on. If that one is gone, our manifest
-is in another table than the one we read: it is removed, and the commit fails.
+more (:mod:`tablewright.snapshot.standing`), and after 3 the one that we built on. If that one is gone, and no cleanup
+took it, our manifest is in another table than the one we read: it is removed, and the commit fails.
+
+A restore reads the old version after its transaction file is there. Cleanup looks for such files after it has removed
+manifests, so either the restore finds its version gone, or cleanup finds the restore, and keeps the files.
 
 Reading what others wrote takes time, in which they write more. So 1 is repeated until we are at most one version
 behind, and the wait grows with the number of attempts, not with the time waited: a slow writer among fast ones is not
@@ -35,6 +38,7 @@ from tablewright.checks import whole_number
 from tablewright.errors import (
     CommitConflict,
     CommitUnknown,
+    CorruptTable,
     InvalidRequest,
     StorageError,
     TableExists,
@@ -63,7 +67,8 @@ from tablewright.snapshot.files import (
 )
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version, probe_latest
 from tablewright.snapshot.snapshot import Snapshot, check_counted
-from tablewright.snapshot.standing import Standing, standing
+from tablewright.snapshot.standing import Standing, shares_files, standing, stands_with
+from tablewright.storage.base import ObjectNotFound
 from tablewright.storage.subtree import put_advice
 from tablewright.storage.uncommitted import discard_files
 from tablewright.transaction.affected import AffectedRows
@@ -186,7 +191,7 @@ class _Loop:
     def create(self) -> Committed:
         if latest_version(self.world.store) is not None:
             raise TableExists(self.world.store.location.uri)
-        created = self._guarded(lambda: self._attempt(None))
+        created = self._guarded(lambda: self._attempt(None, None))
         if created is None:
             self._discard(self.written)
             raise TableExists(self.world.store.location.uri)
@@ -202,9 +207,8 @@ class _Loop:
             newest_or_ours = self._catch_up(newest)
             if isinstance(newest_or_ours, Committed):
                 return newest_or_ours
-            self._check_history(newest, newest_or_ours)
-            newest, began = newest_or_ours, self.world.clock.monotonic()
-            committed = self._attempt(newest)
+            known, newest, began = newest, newest_or_ours, self.world.clock.monotonic()
+            committed = self._attempt(newest, known)
             if committed is not None:
                 return committed
             self._back_off(newest.version, self.world.clock.monotonic() - began)
@@ -321,23 +325,43 @@ class _Loop:
             raise CommitConflict(_name(self.transaction.operation), "unknown", newest.version, reason=reason)
         raise self._replaced(known)
 
-    def _confirm(self, below: Snapshot, entry: VersionEntry) -> None:
-        """Our version is published on top of ``below``; take it back if that is no longer there."""
-        store = self.world.store
+    def _confirm(self, below: Snapshot, ours: Snapshot) -> None:
+        """Our version is published on top of ``below``; take it back if the table of that is no longer there."""
         try:
-            if standing(self.world, below) is Standing.SAME:
+            found = standing(self.world, below)
+            if found is Standing.SAME or (found is Standing.GONE and self._was_cleaned_up(below, ours)):
                 return
-            latest = latest_version(store)
         except StorageError:
             return  # published it is; the store does not say more
-        if latest is not None and latest.version > entry.version:
-            cause = f"version {below.version} is gone, and others have committed since"
-            raise CommitUnknown(store.location.uri, entry.version, self.transaction.uuid, cause)
-        try:
-            withdraw(self.world, entry.path, self.transaction)
-        except StorageError as error:
-            raise CommitUnknown(store.location.uri, entry.version, self.transaction.uuid, str(error)) from error
+        self._take_back(ours, f"version {below.version} is gone")
         raise self._replaced(below)
+
+    def _was_cleaned_up(self, below: Snapshot, ours: Snapshot) -> bool:
+        """Whether ``below`` is gone because of a cleanup: the transaction file that we wrote while it was there is not.
+
+        If ours was cleaned up since, a later version of the same table shares a data file with it.
+        """
+        if stands_with(self.world, below, self.written[-1]):
+            return True
+        latest = latest_version(self.world.store)
+        if latest is None or latest.version <= ours.version:
+            return False
+        try:
+            newest = Snapshot(world=self.world, entry=latest, file=read_manifest(self.world.store, latest))
+        except (ObjectNotFound, CorruptTable):
+            return False
+        return shares_files(ours, newest)
+
+    def _take_back(self, ours: Snapshot, why: str) -> None:
+        """Remove our version, unless others have committed on top of it."""
+        uri, uuid = self.world.store.location.uri, self.transaction.uuid
+        latest = latest_version(self.world.store)
+        if latest is not None and latest.version > ours.version:
+            raise CommitUnknown(uri, ours.version, uuid, f"{why}, and others have committed since")
+        try:
+            withdraw(self.world, ours.entry.path, self.transaction)
+        except StorageError as error:
+            raise CommitUnknown(uri, ours.version, uuid, str(error)) from error
 
     def _replaced(self, known: Snapshot) -> VersionNotFound:
         what = "The table" if known.branch is None else f"Branch {known.branch}"
@@ -346,22 +370,16 @@ class _Loop:
 
     # -- one try
 
-    def _attempt(self, newest: Snapshot | None) -> Committed | None:
+    def _attempt(self, newest: Snapshot | None, known: Snapshot | None) -> Committed | None:
         """Publish on top of ``newest``. ``None``: another writer took the name."""
         world = self.world
         self.attempts += 1
         manifest = None if newest is None else newest.manifest
         if manifest is not None:
             check_writable(manifest.writer_flags, world.store.location.uri)
-        data = _encoded(self.transaction)
-        name = transaction_path(self.transaction.read_version, self.transaction.uuid)
-        if data != self.written_transaction:
-            self.written.append(name)
-            if len(data) <= _INLINE_BYTES_MAX:  # the manifest holds it as well
-                put_advice(world.store, name, data)
-            else:
-                world.store.put(name, data)
-            self.written_transaction = data
+        name, data = self._write_transaction()
+        if newest is not None and known is not None:
+            self._check_history(known, newest)  # after our file is there: see stands_with
         after = apply(
             manifest,
             self.transaction,
@@ -376,13 +394,26 @@ class _Loop:
         if publish(world, path, encoded, self.transaction, after.version) is Published.THEIRS:
             return None
         entry = VersionEntry(version=after.version, path=path, v2=v2, size=len(encoded), modified_ns=after.timestamp_ns)
-        if newest is not None:
-            self._confirm(newest, entry)
-        write_hint(world.store, after.version)
         snapshot = Snapshot(
             world=world, entry=entry, file=ManifestFile(manifest=after, transaction_bytes=data, path=path)
         )
+        if newest is not None:
+            self._confirm(newest, snapshot)
+        write_hint(world.store, after.version)
         return self._committed(snapshot if newest is None else snapshot.after(newest))
+
+    def _write_transaction(self) -> tuple[str, bytes]:
+        """Write the transaction's own file, unless it is there already; its path, and its bytes."""
+        data, store = _encoded(self.transaction), self.world.store
+        name = transaction_path(self.transaction.read_version, self.transaction.uuid)
+        if data != self.written_transaction:
+            self.written.append(name)
+            if len(data) <= _INLINE_BYTES_MAX:  # the manifest holds it as well
+                put_advice(store, name, data)
+            else:
+                store.put(name, data)
+            self.written_transaction = data
+        return name, data
 
     def _committed(self, snapshot: Snapshot) -> Committed:
         """Done: what earlier attempts wrote and this version does not need goes."""

@@ -528,19 +528,55 @@ def test_a_table_dropped_after_the_commit_keeps_the_versions_of_the_next_one(wor
 
 
 def test_a_commit_onto_what_others_built_on_is_unknown(world: World) -> None:
-    """Below ours the version is gone, and above it there is another one: nobody can tell how that came about."""
+    """Below ours the version is gone, and above it there is another one that shares no file with ours: nobody can tell
+    how that came about.
+    """
     base = create(world, fragment("old"))
 
     def confused(call: Call) -> None:
-        do(world, open_snapshot(world), append("above"))
+        do(world, open_snapshot(world), Overwrite(fragments=(fragment("above"),), schema=SCHEMA))
         world.store.delete(manifest_path(1))
-        world.store.delete(path)
+        for each in files(world, "_transactions"):
+            world.store.delete(each)
 
     path = f"_transactions/{base.manifest.transaction_file}"
     late = replace(world, store=FaultyStore(world.store, on_call(Pause(confused), method="head", path=path, nth=1)))
     with pytest.raises(CommitUnknown, match="others have committed since"):
         do(late, base, append("late"))
     assert numbers(world) == [2, 3]
+
+
+@pytest.mark.parametrize("ours_too", [False, True], ids=["below", "ours"])
+def test_a_version_that_is_cleaned_up_while_the_next_one_is_confirmed(world: World, ours_too: bool) -> None:
+    """Cleanup may take the version below ours at any time, and ours as well once another one is there."""
+    base = create(world, fragment("old"))
+
+    def cleaned_up(call: Call) -> None:
+        ours = open_snapshot(world)
+        if ours_too:
+            do(world, ours, append("above"))
+            world.store.delete(ours.entry.path)
+            world.store.delete(f"_transactions/{ours.manifest.transaction_file}")
+        world.store.delete(manifest_path(1))
+        world.store.delete(path)
+
+    path = f"_transactions/{base.manifest.transaction_file}"
+    late = replace(world, store=FaultyStore(world.store, on_call(Pause(cleaned_up), method="head", path=path, nth=1)))
+    assert do(late, base, append("late")).snapshot.version == 2
+    assert numbers(world) == ([3] if ours_too else [2])
+
+
+def test_a_restored_version_is_read_after_the_transaction_was_written(world: World) -> None:
+    """Cleanup looks for the transaction after it has removed manifests: one of both sees the other."""
+    create(world, fragment("old"))
+    second = do(world, open_snapshot(world), Overwrite(fragments=(fragment("new"),), schema=SCHEMA)).snapshot
+    recording = FaultyStore(world.store)
+    do(replace(world, store=recording), second, Restore(version=1))
+    calls = [(call.method, call.path) for call in recording.calls]
+    written = next(
+        place for place, (method, path) in enumerate(calls) if path.startswith("_transactions") and "put" in method
+    )
+    assert calls.index(("get", manifest_path(1))) > written
 
 
 def test_a_version_without_a_transaction_file_is_compared_itself(world: World) -> None:
