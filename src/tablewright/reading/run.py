@@ -30,6 +30,7 @@ __all__ = ["bundles", "coalesced", "count_matches", "exact_batches", "fragment_s
 Piece = tuple[FragmentScan, int, int]
 
 _BUNDLE_ROWS, _BUNDLE_PIECES_MAX = 8192, 16
+_COPIED_BYTES_MAX = 1 << 18
 
 
 def run_reads(
@@ -140,7 +141,7 @@ def slices(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
 
 
 def coalesced(batches: Iterable[pa.RecordBatch], rows: int = _BUNDLE_ROWS) -> Iterator[pa.RecordBatch]:
-    """Neighbours with fewer rows together, so that what has a price per batch is paid once; large ones as they are.
+    """Small neighbours together, so that what has a price per batch is paid once; others as they are, without a copy.
 
     >>> three = [pa.record_batch({"id": [n]}) for n in range(3)]
     >>> [batch.num_rows for batch in coalesced(three, 2)]
@@ -149,13 +150,21 @@ def coalesced(batches: Iterable[pa.RecordBatch], rows: int = _BUNDLE_ROWS) -> It
     waiting: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
+        if batch.num_rows >= rows or batch.nbytes >= _COPIED_BYTES_MAX:
+            yield from _together(waiting)
+            waiting, count = [], 0
+            yield batch
+            continue
         waiting.append(batch)
         count += batch.num_rows
         if count >= rows:
-            yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
+            yield from _together(waiting)
             waiting, count = [], 0
-    if waiting:
-        yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
+    yield from _together(waiting)
+
+
+def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    return batches if len(batches) <= 1 else [pa.concat_batches(batches)]
 
 
 def limited(batches: Iterator[pa.RecordBatch], skip: int, take: int | None) -> Iterator[pa.RecordBatch]:
