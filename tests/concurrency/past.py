@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,11 +79,12 @@ def newest(uri: str) -> Any:
 
 
 class Attempts:
-    """How often jobs planned, ran tasks and committed."""
+    """How often jobs planned, ran tasks and committed. ``meanwhile`` happens once, before the next commit."""
 
     def __init__(self) -> None:
         self.commits: list[int] = []
         self.conflicts: list[str] = []
+        self.meanwhile: Callable[[], object] | None = None
 
     def forget(self) -> None:
         self.commits, self.conflicts = [], []
@@ -93,11 +94,19 @@ class Attempts:
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Attempts]:
     """Count the attempts of jobs while this is open."""
     attempts = Attempts()
-    made, undo = attempt._Execution.made, attempt._Execution._undo
+    made, commit, undo = attempt._Execution.made, attempt._Execution._commit, attempt._Execution._undo
 
     def counting(self: Any, number: int) -> Any:
         attempts.commits.append(number)
         return made(self, number)
+
+    def committing(self: Any, made: Any, number: int) -> Any:
+        action, attempts.meanwhile = attempts.meanwhile, None
+        if action is not None:
+            known = list(attempts.commits), list(attempts.conflicts)
+            action()
+            attempts.commits, attempts.conflicts = known
+        return commit(self, made, number)
 
     def remembering(self: Any, made: Any, error: Exception) -> None:
         attempts.conflicts.append(str(error))
@@ -105,6 +114,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Attempts]:
 
     with monkeypatch.context() as patch:
         patch.setattr(attempt._Execution, "made", counting)
+        patch.setattr(attempt._Execution, "_commit", committing)
         patch.setattr(attempt._Execution, "_undo", remembering)
         yield attempts
 

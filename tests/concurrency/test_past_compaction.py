@@ -7,6 +7,7 @@ and with a plain one that can be planned before other writers commit and committ
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,12 @@ from tests.property.row_model import (
     Append,
     Change,
     Delete,
+    Expression,
     Model,
     Update,
     Widen,
     always,
+    assert_reads_as,
     created,
     ids_in,
     literal,
@@ -34,6 +37,7 @@ from tests.property.row_model import (
 )
 
 import tablewright as tw
+from tablewright.format.naming import manifest_path
 
 ROWS, PER_FILE = 12, 4
 
@@ -193,6 +197,92 @@ def test_serializable_passes_a_compaction_and_nothing_else(race: Race, way: str)
     assert len(race.attempts.commits) == 2
 
 
+# --------------------------------------------------------------------------------------------- no value is made twice
+@dataclass
+class Counting:
+    """A column that a function computes, which remembers the rows that it was asked for."""
+
+    seen: list[int] = field(default_factory=list)
+
+    def change(self) -> AddColumns:
+        def value(row: Any) -> int:
+            self.seen.append(row["id"])
+            return int(row["id"]) * 2
+
+        return AddColumns("doubled", pa.int64(), Expression("id * 2", value, frozenset({"id"})), "udf")
+
+
+def counted_rows(race: Race, attempts: int) -> list[int]:
+    """Add a column by a function; returns the rows that it was called for, as often as it was."""
+    counting = Counting()
+    race.attempts.forget()
+    counting.change().run(tw, race.stale)
+    assert max(race.attempts.commits) + 1 == attempts, race.attempts.conflicts
+    seen = sorted(counting.seen)
+    race.model = counting.change().after(race.model, tw.dataset(race.uri).version)
+    race.check()
+    return seen
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_function_runs_again_past_compactions(race: Race, way: str) -> None:
+    known = sorted(race.model.rows)
+    race.others(Compact(way, 7), Delete(ids_in({4})), Compact(way))
+    assert counted_rows(race, 1) == known
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_that_came_and_were_compacted_are_computed_once(race: Race, way: str) -> None:
+    """They are in one fragment now with rows that were computed before."""
+    race.others(
+        Append(new_rows(race.model, 40, 3), race.model),
+        Compact(way),
+        Delete(ids_in({4, 41})),
+        Append(new_rows(race.model, 50, 3), race.model),
+        Compact(way),
+        Append(new_rows(race.model, 60, 2), race.model),
+    )
+    expected = [*range(5), *range(6, 12), 40, 41, 42, 50, 51, 52, 60, 61]
+    assert counted_rows(race, 2) == expected
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_that_were_moved_and_compacted_are_computed_again(race: Race, way: str) -> None:
+    """They are others by their values; those that stayed where they were are not."""
+    race.others(Update({"a": literal(1)}, ids_in({3, 8}), "rewrite_rows"), Compact(way))
+    assert counted_rows(race, 2) == sorted([*race.model.rows, 3, 8])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stream_of_values_passes_compactions(race: Race, way: str) -> None:
+    race.others(Compact(way, 7), Delete(ids_in({4})))
+    race.ours(AddColumns("new", pa.int64(), plus("id", 1), "stream"))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stream_of_values_passes_rows_that_came(race: Race, way: str) -> None:
+    """They have no value in it, and get null."""
+    race.others(Append(new_rows(race.model, 40, 3), race.model), Compact(way))
+    nulls = Expression("", lambda row: None if row["id"] >= 40 else row["id"] + 1)
+    race.ours(AddColumns("new", pa.int64(), nulls, "stream"), attempts=2)
+
+
+def test_a_checkpoint_passes_compactions(race: Race, tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def double(batch: pa.RecordBatch) -> pa.RecordBatch:
+        seen.extend(batch["id"].to_pylist())
+        return pa.record_batch([pa.array([2 * id for id in batch["id"].to_pylist()], pa.int64())], names=["doubled"])
+
+    race.others(Append(new_rows(race.model, 40, 3), race.model), Compact("ours"))
+    function = tw.batch_udf(output_schema=pa.schema({"doubled": pa.int64()}), checkpoint_file=tmp_path / "c.sqlite")
+    race.stale.add_columns(function(double), read_columns=["id"])
+    assert sorted(seen) == sorted(race.model.rows)
+    race.others()
+    race.model = Counting().change().after(race.model, tw.dataset(race.uri).version)
+    race.check()
+
+
 # ----------------------------------------------------------------------------------------------- what is not trusted
 @pytest.mark.parametrize("name", ["delete", "update rows", "update columns", "add column", "upsert rows"])
 def test_a_rewrite_that_reordered_rows_is_recognised(race: Race, name: str) -> None:
@@ -215,3 +305,44 @@ def test_a_rewrite_of_pylance_that_reordered_rows_is_recognised(tmp_path: Path, 
     lance.LanceDataset.commit(uri, rewrite, read_version=dataset.version)
     race.ours(Delete(ids_in({0, 1})), attempts=2)
     assert "their order was changed" in race.attempts.conflicts[0]
+
+
+@pytest.mark.parametrize("kind", ["data", "_deletions"])
+@pytest.mark.parametrize("name", ["delete", "update rows", "update columns", "upsert rows", "add column"])
+def test_old_files_that_were_cleaned_up(race: Race, kind: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Case 12: without them the map can't be made, or rows not compared, and the operation runs again.
+
+    They go after ours has read them.
+    """
+    monkeypatch.setattr("tablewright.snapshot.files._is_cached", lambda store, path: False)
+    race.others(Delete(ids_in({9})))
+    race.stale = tw.dataset(race.uri)
+    old = list((Path(race.uri) / kind).iterdir())
+
+    def compact_and_clean() -> None:
+        Compact("ours").run(tw, tw.dataset(race.uri))
+        for path in old:
+            path.unlink()
+
+    race.attempts.forget()
+    race.attempts.meanwhile = compact_and_clean
+    changes(race.model)[name].run(tw, race.stale)
+    by_ids = race.stable and kind == "data"  # row ids are in the manifest, and columns of ours in files of ours
+    assert race.attempts.commits == ([0] if by_ids else [0, 1]), race.attempts.conflicts
+    assert by_ids or "can't be read" in race.attempts.conflicts[0]
+    race.model = changes(race.model)[name].after(race.model, tw.dataset(race.uri).version)
+    for library in (tw, lance):
+        assert_reads_as(library.dataset(race.uri), race.model, stable=race.stable)
+
+
+def test_versions_in_between_that_were_cleaned_up(race: Race) -> None:
+    race.others(Compact("ours"), Delete(ids_in({9})))
+    for version in (3, 4):
+        path = Path(race.uri) / manifest_path(version)
+        path.unlink()
+    race.attempts.forget()
+    race.stale.delete("id = 3")
+    assert race.attempts.commits == [0, 1]
+    race.model = Delete(ids_in({3})).after(race.model, tw.dataset(race.uri).version)
+    for library in (tw, lance):
+        assert_reads_as(library.dataset(race.uri), race.model, stable=race.stable)

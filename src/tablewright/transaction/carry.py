@@ -26,12 +26,13 @@ from tablewright.data.write import write_data_file
 from tablewright.errors import InternalError
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.naming import data_path
+from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
 from tablewright.storage.uncommitted import UncommittedFiles, removed_on_failure
 from tablewright.transaction.crossing import Crossing, Group, NotFollowed, missing_files_end_it
 from tablewright.world import World
 
-__all__ = ["ColumnFiles", "carry_columns"]
+__all__ = ["ColumnFiles", "carry_columns", "check_columns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,21 @@ class ColumnFiles:
         return {each.id: self.files[each.id] for each in group.map.old if self.files.get(each.id)}
 
 
+def check_columns(crossing: Crossing, columns: ColumnFiles) -> None:
+    """Compare the rows that have values in the column files: :class:`NotFollowed` if they are others afterwards."""
+    rows: dict[int, RowSet] = {}
+    for id in crossing.rewritten(columns.files):
+        fragment = crossing.before.fragments.by_id(id)
+        gone = crossing.before.deletion_vector(fragment) or RowSet()
+        rows[id] = gone.complement(fragment.physical_rows)
+    crossing.check(rows)
+
+
 def carry_columns(world: World, crossing: Crossing, columns: ColumnFiles) -> dict[int, DataFile]:
-    """Write a column file for each new fragment that has rows of a fragment with one. If it fails, no file stays."""
+    """Write a column file for each new fragment that has rows of a fragment with one. If it fails, no file stays.
+
+    Precondition: the rows were compared (:func:`check_columns`).
+    """
     held = {id for files in columns.files.values() for file in files for id in file.live_fields}
     if not columns.schema.blob_ids.isdisjoint(columns.schema.project_ids(held).ids):
         raise NotFollowed("columns of blobs are not carried past a rewrite")

@@ -30,7 +30,8 @@ Format: ``docs/format/transactions.md#commit``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -75,7 +76,7 @@ from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.apply import Creation, apply
 from tablewright.transaction.committer import Published, publish, withdraw
 from tablewright.transaction.conflicts import Outcome, Verdict, judge
-from tablewright.transaction.crossing import Crossing, NotFollowed
+from tablewright.transaction.crossing import Crossing, NotFollowed, missing_files_end_it
 from tablewright.transaction.lineage import without_lineage
 from tablewright.transaction.passed import Passed
 from tablewright.transaction.rebase import past
@@ -243,10 +244,11 @@ class _Loop:
             before = newest
         check_counted(newest.file)
         newest = newest.after(seen)
-        if self.rebaser is not None:
-            self.transaction = self.rebaser.onto(newest) or self.transaction
-        if self.recheck is not None:
-            self.recheck(newest)
+        with self._following(newest.version):
+            if self.rebaser is not None:
+                self.transaction = self.rebaser.onto(newest) or self.transaction
+            if self.recheck is not None:
+                self.recheck(newest)
         return newest
 
     def _check(self, theirs: Operation, version: int) -> None:
@@ -283,19 +285,26 @@ class _Loop:
         began = self.world.clock.monotonic()
         check_counted(crossing.before.file)
         check_counted(crossing.after.file)
-        transaction = self.rebaser.onto(crossing.before) or self.transaction
-        if self.recheck is not None:
-            self.recheck(crossing.before)
-        try:
+        with self._following(crossing.after.version, "Rewrite"):
+            transaction = self.rebaser.onto(crossing.before) or self.transaction
+            if self.recheck is not None:
+                self.recheck(crossing.before)
             translated = translate(self.world, transaction, self.rebaser.affected, crossing)
             self.rebaser, self.transaction = self.rebaser.past(crossing.after, translated), translated.transaction
             if self.recheck is not None:
                 self.recheck = past_rewrite(self.recheck, crossing)
-        except NotFollowed as error:
-            ours, version = _name(self.transaction.operation), crossing.after.version
-            raise CommitConflict(ours, "Rewrite", version, reason=error.reason) from error
         seconds = self.world.clock.monotonic() - began
         self.passed += Passed(rewrites=1, rows=translated.rows, bytes_carried=translated.bytes_carried, seconds=seconds)
+
+    @contextmanager
+    def _following(self, version: int, theirs: str = "unknown") -> Iterator[None]:
+        """Where rows can't be followed, or a file of an earlier version was cleaned up, the operation runs again."""
+        try:
+            with missing_files_end_it():
+                yield
+        except NotFollowed as error:
+            ours = _name(self.transaction.operation)
+            raise CommitConflict(ours, theirs, version, reason=error.reason) from error
 
     def _judged(self, theirs: Operation) -> Verdict:
         if enables_row_ids(self.transaction):  # it follows from the newest version alone
@@ -306,7 +315,8 @@ class _Loop:
         ours = _name(self.transaction.operation)
         if at is None:
             raise CommitConflict(ours, "unknown", version, reason=f"version {version} was removed before we saw it")
-        file = read_manifest(self.world.store, at)
+        with self._following(version):
+            file = read_manifest(self.world.store, at)
         theirs = read_transaction(self.world.store, file)
         if theirs is None:
             reason = f"Dataset version {version} does not have a transaction file, so what it changed is not known"

@@ -44,11 +44,13 @@ class NotFollowed(Exception):
 
 @contextmanager
 def missing_files_end_it() -> Iterator[None]:
-    """Files of versions before a rewrite may have been cleaned up: then the rows are not followed."""
+    """Files of earlier versions may have been cleaned up: then what is asked of them is not known any more."""
     try:
         yield
     except (CorruptTable, ObjectNotFound) as error:
-        raise NotFollowed(f"a file of the version before the rewrite can't be read: {error}") from error
+        if isinstance(error, CorruptTable) and not any(problem.endswith("is missing") for problem in error.problems):
+            raise
+        raise NotFollowed(f"a file of an earlier version can't be read: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from tablewright.snapshot.files import write_deletion_vector
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.uncommitted import UncommittedFiles, removed_on_failure
 from tablewright.transaction.affected import AffectedRows
-from tablewright.transaction.carry import ColumnFiles, carry_columns
+from tablewright.transaction.carry import ColumnFiles, carry_columns, check_columns
 from tablewright.transaction.crossing import Crossing
 from tablewright.transaction.rebase import new_files
 from tablewright.transaction.touched import changed_fragments, updated_by_id
@@ -63,7 +63,8 @@ def translate(world: World, transaction: Transaction, affected: AffectedRows | N
         return Translated(replace(transaction, read_version=crossing.after.version), affected)
     columns = _column_files(operation, crossing.before, ours)
     hidden = {} if isinstance(operation, Merge) else _hidden(operation, crossing.before, ours)
-    _check(crossing, hidden, affected, columns)
+    _check_rows(crossing, hidden, affected)
+    check_columns(crossing, columns)
     with removed_on_failure(world.store) as files:
         carried = carry_columns(world, crossing, columns) if columns.files else {}
         written = [data_path(file.path) for file in carried.values()]
@@ -110,19 +111,11 @@ def _column_files(operation: Delete | Update | Merge, before: Snapshot, ours: li
     return ColumnFiles({id: some for id, some in files.items() if some}, schema)
 
 
-def _check(
-    crossing: Crossing, hidden: Mapping[int, RowSet], affected: AffectedRows | None, columns: ColumnFiles
-) -> None:
-    """Compare every row that is followed; of fragments whose columns are carried, every row is."""
-    rows = dict(hidden)
-    for id in crossing.rewritten(affected.offsets) if affected is not None else ():
-        assert affected is not None
-        rows[id] = rows.get(id, RowSet()) | affected.of(id)
-    for id in columns.files:
-        fragment = crossing.before.fragments.by_id(id)
-        gone = crossing.before.deletion_vector(fragment) or RowSet()
-        rows[id] = gone.complement(fragment.physical_rows)
-    crossing.check(rows)
+def _check_rows(crossing: Crossing, hidden: Mapping[int, RowSet], affected: AffectedRows | None) -> None:
+    """Compare every row that is followed."""
+    given: Mapping[int, RowSet] = {} if affected is None else affected.offsets
+    both = crossing.rewritten(hidden.keys() | given.keys())
+    crossing.check({id: hidden.get(id, RowSet()) | given.get(id, RowSet()) for id in both})
 
 
 # ---------------------------------------------------------------------------------------------- what it becomes
