@@ -8,7 +8,8 @@ holds credentials: :mod:`tablewright.redact` sees each of them.
 =========================  ==============================================================
 fix the call               :class:`InvalidRequest`, :class:`WrongType`, :class:`SchemaMismatch`, :class:`EmptyFragment`,
                            :class:`TaggedVersions`
-point elsewhere            :class:`TableNotFound`, :class:`VersionNotFound`, :class:`TableExists`
+point elsewhere            :class:`TableNotFound`, :class:`VersionNotFound`, :class:`TableExists`,
+                           :class:`IndexNotFound`
 fix access or network      :class:`StorageError`, :class:`AccessDenied`
 start workers afresh       :class:`ForkedProcess`
 run again                  :class:`CommitConflict`, :class:`CompactionIncomplete`, :class:`JobCancelled`
@@ -34,6 +35,7 @@ __all__ = [
     "CorruptTable",
     "EmptyFragment",
     "ForkedProcess",
+    "IndexNotFound",
     "InternalError",
     "InvalidRequest",
     "JobCancelled",
@@ -118,6 +120,18 @@ class VersionNotFound(TablewrightError, ValueError, OSError):
         super().__init__(f"{what} of the table at {uri} was not found." + (f" {hint}" if hint else ""))
         self.uri = uri
         self.what = what
+
+
+class IndexNotFound(TablewrightError, KeyError):
+    """The table has no index of this name. ``names`` are those that it has."""
+
+    def __init__(self, name: str, names: tuple[str, ...]) -> None:
+        there = f"There are {', '.join(names)}." if names else "The table has none."
+        super().__init__(f'Index "{name}" not found. {there}')
+        self.name, self.names = name, names
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class TableExists(TablewrightError, OSError):

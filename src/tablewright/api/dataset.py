@@ -20,6 +20,7 @@ import pyarrow as pa
 from tablewright.api import commit as commits
 from tablewright.api.change_verbs import ChangeVerbs
 from tablewright.api.cleanup_verbs import CleanupVerbs
+from tablewright.api.health_verbs import HealthVerbs
 from tablewright.api.identity_verbs import IdentityVerbs
 from tablewright.api.ignored import cleanup_config, tell_unused_lock
 from tablewright.api.locate import instant_ns, open_world
@@ -88,7 +89,7 @@ def dataset(
     return LanceDataset._of(Table(snapshot, engine, spark), default_scan_options=default_scan_options)
 
 
-class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, CleanupVerbs, PylanceNames):
+class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, CleanupVerbs, HealthVerbs, PylanceNames):
     """One version of a Lance table."""
 
     def __init__(

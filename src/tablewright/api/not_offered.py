@@ -12,8 +12,8 @@ from tablewright.errors import UnsupportedFeature
 __all__ = ["NotOffered", "PylanceNames"]
 
 _GROUPS = {
-    "index builds and index statistics come with later work; list_indices() shows the indices there are": (
-        "create_index create_index_uncommitted create_scalar_index drop_index describe_indices index_statistics stats "
+    "index builds come with later work; list_indices() and stats.index_stats(name) show the indices there are": (
+        "create_index create_index_uncommitted create_scalar_index drop_index describe_indices index_statistics "
         "prewarm_index centroids get_ivf_model merge_index_metadata merge_existing_index_segments "
         "commit_existing_index_segments remap_row_addrs"
     ),

@@ -52,12 +52,15 @@ def problems_of_footer(tail: bytes, size: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTail:
-    """A file's schema, the metadata of its physical columns, and its version, as two numbers."""
+    """A file's schema, the metadata of its physical columns, its version, as two numbers, and where its global buffers
+    are: begin and end of each; the schema is the first.
+    """
 
     size: int
     descriptor: bytes
     columns: tuple[bytes, ...]
     version: tuple[int, int]
+    buffers: tuple[tuple[int, int], ...] = ()
 
     def ranges(self, columns: Sequence[int], path: str) -> Iterator[tuple[int, int]]:
         """Where the buffers of some physical columns are: begin and end of each, none of them empty."""
@@ -92,9 +95,9 @@ def decode_tail(size: int, read: Callable[[int, int], bytes], path: str) -> File
     problems = problems_of_footer(footer, size)
     if problems:
         raise CorruptTable(path, tuple(f"the data file can't be decoded: {problem}" for problem in problems))
-    _, column_table, buffer_table, _, num_columns, major, minor, _ = _FOOTER.unpack(footer)
+    _, column_table, buffer_table, num_buffers, num_columns, major, minor, _ = _FOOTER.unpack(footer)
     columns = _entries(read(column_table, column_table + _ENTRY.size * num_columns), size, path)
-    buffers = _entries(read(buffer_table, buffer_table + _ENTRY.size), size, path)
+    buffers = _entries(read(buffer_table, buffer_table + _ENTRY.size * num_buffers), size, path)
     if len(columns) < num_columns or not buffers:
         raise CorruptTable(path, ("the data file can't be decoded: its tables of offsets are cut short",))
     return FileTail(
@@ -102,6 +105,7 @@ def decode_tail(size: int, read: Callable[[int, int], bytes], path: str) -> File
         descriptor=read(*buffers[0]),
         columns=tuple(read(begin, end) for begin, end in columns),
         version=(major, minor),
+        buffers=tuple(buffers),
     )
 
 

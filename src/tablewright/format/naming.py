@@ -34,6 +34,7 @@ __all__ = [
     "data_path",
     "data_paths",
     "decode_hint",
+    "deletion_file_path",
     "deletion_path",
     "detached_path",
     "encode_hint",
@@ -63,7 +64,7 @@ _DETACHED_FROM = 1 << 63
 _MANIFEST_NAME = re.compile(r"(d?)(0|[1-9][0-9]{0,18}|[0-9]{20})\.manifest")
 _V2_DIGITS = 20
 _V2_NAME_LENGTH = _V2_DIGITS + len(".manifest")
-_DELETION_SUFFIX = {DeletionFileType.ARROW_ARRAY: "arrow", DeletionFileType.BITMAP: "bin"}
+_DELETION_SUFFIX: dict[int, str] = {DeletionFileType.ARROW_ARRAY: "arrow", DeletionFileType.BITMAP: "bin"}
 
 
 def is_detached(version: int) -> bool:
@@ -150,8 +151,16 @@ def transaction_file_path(name: str) -> str:
 
 def deletion_path(fragment_id: int, deletion: DeletionFile) -> str:
     """Where the deleted offsets of a fragment are kept."""
-    suffix = _DELETION_SUFFIX[deletion.file_type]
-    return f"{DELETIONS_DIR}/{fragment_id}-{deletion.read_version}-{deletion.id}.{suffix}"
+    return deletion_file_path(fragment_id, deletion.read_version, deletion.id, deletion.file_type)
+
+
+def deletion_file_path(fragment_id: int, read_version: int, file_id: int, file_type: int) -> str:
+    """Where a deletion file is kept, from its numbers.
+
+    >>> deletion_file_path(3, 7, 42, DeletionFileType.BITMAP)
+    '_deletions/3-7-42.bin'
+    """
+    return f"{DELETIONS_DIR}/{fragment_id}-{read_version}-{file_id}.{_DELETION_SUFFIX[file_type]}"
 
 
 def data_path(name: str) -> str:

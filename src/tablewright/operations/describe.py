@@ -8,13 +8,14 @@ from typing import Any
 
 from tablewright.format.index import IndexMetadata
 from tablewright.format.manifest import Manifest
+from tablewright.format.schema import Schema
 from tablewright.snapshot.files import read_manifest
 from tablewright.snapshot.locate import VersionEntry, list_versions
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.base import ObjectNotFound
 from tablewright.world import World
 
-__all__ = ["describe_indices", "describe_versions", "totals"]
+__all__ = ["describe_field", "describe_indices", "describe_versions", "index_kind", "totals"]
 
 
 def describe_versions(world: World, map: Callable[..., Sequence[Any]]) -> list[dict[str, Any]]:
@@ -61,6 +62,11 @@ def index_kind(index: IndexMetadata) -> str:
     return _KINDS.get(name, name or "Unknown")
 
 
+def describe_field(schema: Schema, field_id: int) -> str:
+    """The path of a field's names; one that the table no longer has is named by its id."""
+    return schema.path(field_id) if schema.has(field_id) else f"(dropped field {field_id})"
+
+
 def describe_indices(snapshot: Snapshot) -> list[dict[str, Any]]:
     """Every index segment of a version; other clients may leave one whose column is gone."""
     schema = snapshot.schema
@@ -69,7 +75,7 @@ def describe_indices(snapshot: Snapshot) -> list[dict[str, Any]]:
             "name": index.name,
             "type": index_kind(index),
             "uuid": str(index.uuid),
-            "fields": [schema.path(id) if schema.has(id) else f"(dropped field {id})" for id in index.fields],
+            "fields": [describe_field(schema, id) for id in index.fields],
             "version": index.dataset_version,
             "fragment_ids": set(index.coverage or ()),
             "base_id": index.base_id,
