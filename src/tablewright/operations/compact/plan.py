@@ -26,14 +26,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tablewright.format.fragment import Fragment, FragmentList
+from tablewright.format.fragment.entries import files_of
 from tablewright.format.index import IndexMetadata
+from tablewright.lazy import cached_property
 from tablewright.operations.compact.dead_columns import dead_column_share
 from tablewright.operations.compact.options import CompactionOptions
 from tablewright.operations.rewrite.file_version import new_file_version
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.transaction.coverage import stores_row_ids
 
-__all__ = ["CompactionPlan", "CompactionTask", "plan_compaction"]
+__all__ = ["CompactionPlan", "CompactionTask", "groups_to_compact", "plan_compaction"]
 
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -121,6 +123,12 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
     )
 
 
+def groups_to_compact(snapshot: Snapshot, options: CompactionOptions) -> tuple[Ints, ...]:
+    """The fragment ids of the tasks that compactions would have, if none were bounded. Fragments are not decoded."""
+    new_file_version(snapshot.manifest, options.data_storage_version)
+    return tuple(_Chooser(snapshot, options).ids())
+
+
 class _Chooser:
     """The runs of one version."""
 
@@ -132,11 +140,19 @@ class _Chooser:
         self._rows = self._fragments.physical_rows[self._order].astype(np.int64)
         self._live = self._fragments.live_rows[self._order].astype(np.int64)
         self._dead_share = dead_column_share(snapshot.schema)
+        self._deleted = self._too_many_deletions()
 
     def tasks(self) -> Iterator[CompactionTask]:
         """All tasks, in the order of fragment ids."""
+        return (self._task(low, high) for low, high in self._groups())
+
+    def ids(self) -> Iterator[Ints]:
+        """The fragment ids of all tasks, without decoding these fragments."""
+        return (self._ids[low:high] for low, high in self._groups())
+
+    def _groups(self) -> Iterator[tuple[int, int]]:
         small = self._rows < self._options.target_rows_per_fragment
-        deleted = self._too_many_deletions()
+        deleted = self._deleted
         excluded = np.isin(self._ids, self._options.excluded_fragment_ids)
         chosen = small | deleted
         chosen[~excluded & ~chosen] = self._each(~excluded & ~chosen)
@@ -144,8 +160,7 @@ class _Chooser:
         for begin, end in self._runs(chosen):
             if end - begin == 1 and not deleted[begin] and not self._has_dead_columns(begin):
                 continue
-            for low, high in self._cut(begin, end):
-                yield self._task(low, high, deleted)
+            yield from self._cut(begin, end)
 
     def _too_many_deletions(self) -> Mask:
         share = (self._rows - self._live) / np.maximum(self._rows, 1)
@@ -154,10 +169,22 @@ class _Chooser:
         )
 
     def _each(self, which: Mask) -> list[bool]:
-        """Only fragments that nothing else says to rewrite are decoded."""
+        """Only fragments that nothing else says to rewrite are looked at."""
         return [self._has_dead_columns(place) for place in np.flatnonzero(which).tolist()]
 
+    @cached_property
+    def _has_dead_fields(self) -> Mask:
+        """Which fragments have files with columns that the table no longer has: only these are decoded."""
+        files = files_of(self._fragments)
+        known = self._snapshot.schema.ids
+        dead = np.array([not known.issuperset(layout.fields) for layout in files.layouts], np.bool_)
+        found = np.zeros(len(self._fragments), np.bool_)
+        found[files.data_rows[dead[files.data_layouts]]] = True
+        return found[self._order]
+
     def _has_dead_columns(self, place: int) -> bool:
+        if not self._has_dead_fields[place]:
+            return False
         share = self._dead_share(self._fragment(place))
         return share > self._options.materialize_columns_threshold
 
@@ -184,13 +211,13 @@ class _Chooser:
             yield begin + start, begin + full
             start = full
 
-    def _task(self, begin: int, end: int, deleted: Mask) -> CompactionTask:
+    def _task(self, begin: int, end: int) -> CompactionTask:
         fragments = tuple(self._fragment(place) for place in range(begin, end))
         return CompactionTask(
             fragments=fragments,
             read_version=self._snapshot.version,
             options=self._options,
-            reason=_reason(len(fragments), bool(deleted[begin:end].any())),
+            reason=_reason(len(fragments), bool(self._deleted[begin:end].any())),
         )
 
 

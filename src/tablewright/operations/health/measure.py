@@ -68,7 +68,7 @@ def measure_health(snapshot: Snapshot, options: HealthOptions | None = None) -> 
         deletion_bytes=sizes.deletions,
         target_rows=target_rows_of(options, snapshot.manifest.config),
     )
-    groups = planned_groups(snapshot, limits.deleted_share)
+    groups = planned_groups(snapshot, limits.deleted_share, figures.target_rows)
     rows = RowsHealth(live=int(figures.live_rows.sum()), deleted=int(figures.deleted_rows.sum()))
     bytes_, shape, versions = _bytes(figures, dead, sizes.missing), figures.summary(limits), _versions(history, listing)
     indices = indices_of(snapshot, figures.ids, figures.live_rows, listing.indices)

@@ -211,7 +211,7 @@ class ReadOverhead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOutlook:
-    """What a compaction with default options would do now; ``bytes_freed`` needs a cleanup afterwards."""
+    """What a compaction with the workload's limit would do now; ``bytes_freed`` needs a cleanup afterwards."""
 
     tasks: int
     fragments_before: int

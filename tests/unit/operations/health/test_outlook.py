@@ -21,8 +21,8 @@ def test_groups_become_figures() -> None:
         dead_column_bytes=np.array([0, 20, 0]),
         target_rows=10,
     )
-    assert outlook_of([(4, 7)], figures) == CompactionOutlook(
-        tasks=1, fragments_before=2, fragments_after=2, rows_written=15, bytes_read=300, bytes_freed=78
+    assert outlook_of([np.array([4, 7])], figures) == CompactionOutlook(
+        tasks=1, fragments_before=2, fragments_after=1, rows_written=15, bytes_read=300, bytes_freed=78
     )
     assert outlook_of([], figures) == CompactionOutlook(
         tasks=0, fragments_before=0, fragments_after=0, rows_written=0, bytes_read=0, bytes_freed=0
