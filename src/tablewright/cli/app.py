@@ -1,4 +1,4 @@
-"""The command line: ``tablewright describe PATH…``."""
+"""The command line: ``tablewright describe PATH…``, ``tablewright health TABLE…``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tablewright._version import __version__
+from tablewright.api.dataset import dataset
 from tablewright.describe.files import KINDS
 from tablewright.describe.places import describe_place
 from tablewright.describe.report import Report
@@ -53,6 +54,37 @@ def describe(
             typer.echo(json.dumps({"path": path, **report.to_dict()}))
         else:
             _print(path, report)
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def health(
+    tables: Annotated[list[str], typer.Argument(help="Tables: local paths, or addresses like s3://bucket/table")],
+    workload: Annotated[
+        str,
+        typer.Option(help="Compact above 5 % deleted rows (read), above 10 % (mixed) or above 20 % (write)."),
+    ] = "mixed",
+    versions: Annotated[int, typer.Option(help="Compare this many of the newest versions.")] = 10,
+    sample: Annotated[bool, typer.Option(help="Measure what deletions cost a scan.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document per table.")] = False,
+    openmetrics: Annotated[bool, typer.Option("--openmetrics", help="OpenMetrics text, of one table.")] = False,
+) -> None:
+    """Print what deletions, small fragments, old versions and indices of a table cost, and what to do about it."""
+    if openmetrics and (as_json or len(tables) > 1):
+        raise typer.BadParameter("--openmetrics prints one table, and not as JSON.")
+    failed = False
+    for table in tables:
+        try:
+            found = dataset(table).health(workload=workload, versions=versions, sample=sample)
+        except TablewrightError as error:
+            typer.echo(f"{table}: {error}", err=True)
+            failed = True
+            continue
+        if openmetrics:
+            typer.echo(found.to_openmetrics(), nl=False)
+        else:
+            typer.echo(json.dumps(found.to_dict()) if as_json else str(found))
     if failed:
         raise typer.Exit(1)
 

@@ -1,4 +1,4 @@
-"""``tablewright describe`` on every kind of file that there is: golden ones of others, and some that we write here."""
+"""``tablewright health``; ``tablewright describe`` on every kind of file there is: of others, and some of our own."""
 
 from __future__ import annotations
 
@@ -181,3 +181,41 @@ class TestWholeTables:
         file = next((table / "data").iterdir())
         file.write_bytes(file.read_bytes()[:-7])
         assert "does not end in LANC" in run(file, code=1)
+
+
+class TestHealth:
+    """``tablewright health``."""
+
+    @staticmethod
+    def _run(*arguments: str | Path, code: int = 0) -> str:
+        result = CliRunner().invoke(app, ["health", *map(str, arguments)])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    @pytest.fixture
+    def table(self, tmp_path: Path) -> Path:
+        ds = tw.write_dataset({"id": range(100)}, tmp_path / "t.lance")
+        ds.delete("id < 30")
+        return tmp_path / "t.lance"
+
+    def test_it_prints_what_the_library_prints(self, table: Path) -> None:
+        text = self._run(table, "--no-sample")
+        assert text == f"{tw.dataset(table).health(sample=False)}\n"
+        assert "70 live, 30 deleted (30 %)" in text
+        assert "read overhead" in self._run(table)
+
+    def test_json(self, table: Path) -> None:
+        documents = [json.loads(line) for line in self._run(table, table, "--json", "--versions", "1").splitlines()]
+        assert [document["rows"]["deleted"] for document in documents] == [30, 30]
+        assert len(documents[0]["growth"]) == 1
+
+    def test_openmetrics(self, table: Path) -> None:
+        text = self._run(table, "--openmetrics", "--no-sample", "--workload", "read")
+        assert text == tw.dataset(table).health(workload="read", sample=False).to_openmetrics()
+        assert text.endswith("# EOF\n")
+        self._run(table, table, "--openmetrics", code=2)
+        self._run(table, "--openmetrics", "--json", code=2)
+
+    def test_what_is_wrong(self, table: Path) -> None:
+        assert "was not found" in self._run(table.parent / "nope", table, code=1)
+        assert "Unknown workload" in self._run(table, "--workload", "heavy", code=1)
