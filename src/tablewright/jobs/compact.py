@@ -1,9 +1,11 @@
 """Compaction as a job: groups are rewritten once, and pass whatever others commit meanwhile.
 
 1. *Run*: a task per group. A group whose task fails does not stop the others; its error is reported at the end.
-2. *Reserve* the ids of the new fragments by a commit of its own: deletion files are named after them.
+2. *Reserve* the ids of the new fragments by a commit of its own: deletion files are named after them. Groups that are
+   overtaken by then are dropped before.
 3. *Place* the groups on the newest version (:mod:`tablewright.operations.compact.groups`): rows that are gone become
-   deletion files, stale columns are carried, overtaken groups are dropped and their files removed.
+   deletion files, stale columns are carried, overtaken groups are dropped and their files removed. A group whose
+   columns can't be carried fails alone.
 4. *Commit* the Rewrite. After a conflict the groups are placed on the newest version; the sources are not read again.
 
 The commit is bounded by time and not by a number of attempts, since what a compaction made is worth more than that.
@@ -15,25 +17,29 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
 
 from tablewright.data.prefetch import spread
 from tablewright.engine.choose import Choice
 from tablewright.engine.local import LocalEngine
-from tablewright.errors import CommitConflict, CommitUnknown, InvalidRequest
+from tablewright.errors import CommitConflict, CommitUnknown, CorruptTable, InvalidRequest
 from tablewright.format.deletion_vectors.lance import choose_type
 from tablewright.format.fragment import DeletionFile, Fragment
 from tablewright.format.naming import data_path, deletion_path
 from tablewright.format.row_set import RowSet
-from tablewright.format.transaction import Overwrite, ReserveFragments, Restore, Rewrite, Transaction
+from tablewright.format.transaction import ReserveFragments, Transaction
 from tablewright.jobs.attempt import Done, GiveUp, Job, Made
+from tablewright.jobs.meanwhile import look_back, newest_of_table
 from tablewright.jobs.work import Work
 from tablewright.operations.compact.carry import Carried, CarryTask, carry_columns, carry_tasks, with_carried
 from tablewright.operations.compact.groups import (
     Group,
     Now,
     compaction_transaction,
+    has_changed,
     hidden_rows,
     is_overtaken,
     newest_of,
@@ -46,11 +52,11 @@ from tablewright.operations.compact.task import Rewritten, group_tasks, rewrite_
 from tablewright.operations.rewrite.file_version import new_file_version
 from tablewright.snapshot.files import write_deletion_vector
 from tablewright.snapshot.snapshot import Snapshot
+from tablewright.storage.base import exists
 from tablewright.storage.uncommitted import discard_files
 from tablewright.transaction.commit import Committed, commit
-from tablewright.transaction.history import operations_between
-from tablewright.transaction.retry import RetryOptions
-from tablewright.transaction.touched import removed_fragments
+from tablewright.transaction.new_fragments import highest_id
+from tablewright.transaction.retry import RetryOptions, with_retries
 from tablewright.world import World
 
 __all__ = ["CompactJob", "Compacted"]
@@ -84,7 +90,8 @@ class CompactMade(Made):
 class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
     """One compaction. Mutable: it keeps what was rewritten while others change the table.
 
-    ``results`` are groups that were rewritten before, wherever that was: then no task runs.
+    ``results`` are groups that were rewritten before, wherever that was: then no task runs. Their files are removed if
+    they can't be committed any more, but not after other failures: the caller may commit the results again.
     """
 
     retries = RetryOptions(conflict_retries=1_000_000, retry_timeout_seconds=1800.0, back_off_seconds_max=0.1)
@@ -94,7 +101,9 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
         self._started = time.perf_counter()
         self._metrics = CompactionMetrics()
         self._failed: list[tuple[tuple[Fragment, ...], Exception]] = []
+        self._dropped: set[tuple[int, ...]] = set()
         self._written: set[str] = set()
+        self._given_files: set[str] = set()
 
     # -- plan and run
 
@@ -112,16 +121,19 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
 
     def run(self, plan: CompactionPlan, snapshot: Snapshot, work: Work) -> CompactMade | Done[Compacted]:
         """Rewrite the groups, and place them on the newest version."""
-        results = self._rewritten(plan, snapshot, work) if self._results is None else self._given(work)
-        groups = [_group(result) for result in results if result.new_fragments or result.old_fragments]
-        if not groups:
+        results = self._rewritten(plan, snapshot, work) if self._results is None else self._given()
+        groups = [_group(result) for result in results if result.old_fragments]
+        if not groups and not self._failed:
             return self._nothing(snapshot)
-        reserved = self._reserve(snapshot, sum(len(group.new) for group in groups))
-        highest = reserved.manifest.max_fragment_id
-        assert highest is not None, "fragment ids were reserved"
-        first = highest + 1 - sum(len(group.new) for group in groups)
-        since = min(group.read_version for group in groups)
-        return self._placed(numbered(groups, first), since, reserved, work)
+        newest = newest_of_table(snapshot)
+        kept = self._kept(groups, min([snapshot.version, *(group.read_version for group in groups)]), newest)
+        if not kept:
+            return self._nothing(newest)
+        self._check_given(kept)
+        count = sum(len(group.new) for group, _ in kept)
+        reserved = self._reserve(newest, count)
+        ready = numbered([group for group, _ in kept], highest_id(reserved.manifest) + 1 - count)
+        return self._placed(ready, newest.version, reserved, work)
 
     def _rewritten(self, plan: CompactionPlan, snapshot: Snapshot, work: Work) -> list[Rewritten]:
         if not plan.tasks:
@@ -135,18 +147,29 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
             for task, outcome in zip(plan.tasks, outcomes, strict=True)
             if outcome.error is not None
         ]
-        return self._counted([outcome.result for outcome in outcomes if outcome.result is not None])
+        results = [outcome.result for outcome in outcomes if outcome.result is not None]
+        self._written |= {path for result in results for path in result.paths}
+        return self._counted(results)
 
-    def _given(self, work: Work) -> list[Rewritten]:
+    def _given(self) -> list[Rewritten]:
         results = list(self._results or ())
         twice = _twice(fragment.id for result in results for fragment in result.old_fragments)
         if twice is not None:
             raise InvalidRequest(f"Fragment {twice} is in two results of a compaction: commit each result once.")
-        work.files.add([path for result in results for path in result.paths])
+        self._given_files = {path for result in results for path in result.paths}
         return self._counted(results)
 
+    def _check_given(self, places: Sequence[_Place]) -> None:
+        """Files that were written elsewhere, and perhaps long ago, must still be there."""
+        paths = [path for group, _ in places for path in group.paths if path in self._given_files]
+        for path, found in zip(paths, spread(partial(exists, self._world.store), paths), strict=True):
+            if not found:
+                raise InvalidRequest(
+                    f"{path}, the file of a result of a compaction, is gone: cleanup removed it, or a commit that "
+                    "failed. Plan the compaction again and run its tasks."
+                )
+
     def _counted(self, results: list[Rewritten]) -> list[Rewritten]:
-        self._written |= {path for result in results for path in result.paths}
         self._metrics = replace(
             self._metrics,
             bytes_read=sum(result.bytes_read for result in results),
@@ -161,13 +184,25 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
             return choice
         return choice._replace(engine=LocalEngine(self._options.num_threads))
 
-    def _reserve(self, snapshot: Snapshot, count: int) -> Snapshot:
-        """Commit a version that reserves fragment ids, on top of whatever others committed meanwhile."""
+    def _reserve(self, newest: Snapshot, count: int) -> Snapshot:
+        """Commit a version that reserves fragment ids. After a conflict it is tried again; the groups stay."""
         if not count:
-            return snapshot
-        operation = ReserveFragments(num_fragments=count)
-        transaction = Transaction(read_version=snapshot.version, uuid=str(self._world.ids.uuid()), operation=operation)
-        return commit(self._world, transaction, base=snapshot).snapshot
+            return newest
+
+        def attempt(number: int) -> Snapshot:
+            base = newest_of_table(newest) if number else newest
+            transaction = Transaction(
+                read_version=base.version,
+                uuid=str(self._world.ids.uuid()),
+                operation=ReserveFragments(num_fragments=count),
+            )
+            try:
+                return commit(self._world, transaction, base=base).snapshot
+            except CommitConflict:
+                self._kept((), newest.version, newest_of_table(newest))  # says so if the table was replaced
+                raise
+
+        return with_retries(self._world, attempt, self.retries)
 
     # -- what others did meanwhile
 
@@ -179,60 +214,73 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
     def _placed(
         self, groups: Sequence[Group], since: int, newest: Snapshot, work: Work
     ) -> CompactMade | Done[Compacted]:
-        rewritten = self._rewritten_by_others(since, newest)
-        self._forget_overtaken_errors(newest, rewritten)
-        stable = newest.manifest.stable_row_ids
-        kept: list[_Place] = []
-        for group in groups:
-            now = newest_of(group, newest.fragments)
-            if is_overtaken(group, now, rewritten, newest, stable):
-                self._drop(group)
-            else:
-                kept.append((group, now))
-        if not kept:
+        """The groups on the newest version; on a newer one if that was overtaken, and cleaned up, while it was read."""
+        while True:
+            try:
+                return self._placed_on(groups, since, newest, work)
+            except CorruptTable:
+                newer = newest_of_table(newest)
+                if newer.version == newest.version:
+                    raise
+                newest = newer
+
+    def _placed_on(
+        self, groups: Sequence[Group], since: int, newest: Snapshot, work: Work
+    ) -> CompactMade | Done[Compacted]:
+        places = self._carried(self._kept(groups, since, newest), newest, work)
+        if not places:
             return self._nothing(newest)
-        kept = self._carried(kept, newest, work)
-        deletions = self._hidden(kept, newest)
+        deletions = self._hidden(places, newest, work)
         paths = tuple(deletion_path(id, file) for id, file in deletions.items())
-        work.files.add(paths)
-        uuid = str(self._world.ids.uuid())
-        transaction = compaction_transaction(kept, deletions, newest, stable_row_ids=stable, uuid=uuid)
-        done = tuple(group for group, _ in kept)
+        stable, uuid = newest.manifest.stable_row_ids, str(self._world.ids.uuid())
+        transaction = compaction_transaction(places, deletions, newest, stable_row_ids=stable, uuid=uuid)
+        done = tuple(group for group, _ in places)
         work.report.fragments = sum(len(group.old) for group in done)
         return CompactMade(base=newest, transaction=transaction, files=work.files, groups=done, deletion_paths=paths)
 
-    def _rewritten_by_others(self, since: int, newest: Snapshot) -> frozenset[int] | None:
-        """Fragments that other rewrites took; ``None`` if some version does not say."""
-        taken: frozenset[int] = frozenset()
-        unknown = False
-        for version, operation in operations_between(since, newest).items():
-            if isinstance(operation, Overwrite | Restore):
-                name = type(operation).__name__
-                raise GiveUp(
-                    CommitConflict("Rewrite", name, version, retryable=False, reason="the rows are others now")
-                )
-            if isinstance(operation, Rewrite):
-                taken |= removed_fragments(operation)
-            unknown |= operation is None
-        return None if unknown else taken
+    def _kept(self, groups: Sequence[Group], since: int, newest: Snapshot) -> list[_Place]:
+        """The groups that no other compaction overtook; the files of the others are removed."""
+        meanwhile = look_back(since, newest)
+        self._given_files &= meanwhile.unused(self._given_files)
+        if meanwhile.replaced is not None:
+            discard_files(self._world.store, sorted(self._given_files))
+            raise GiveUp(meanwhile.replaced)
+        self._forget_overtaken_errors(newest, meanwhile.rewritten)
+        kept: list[_Place] = []
+        for group in groups:
+            now = newest_of(group.old, newest.fragments)
+            if _is_lost(group, now, meanwhile.rewritten, newest):
+                self._drop(group)
+            else:
+                kept.append((group, now))
+        return kept
 
     def _forget_overtaken_errors(self, newest: Snapshot, rewritten: frozenset[int] | None) -> None:
-        """Not reported: tasks whose fragments another compaction took, so that cleanup may have removed the files."""
+        """Not reported: tasks whose fragments others took or changed, so that cleanup may have removed the files."""
 
-        def was_overtaken(fragments: Iterable[Fragment]) -> bool:
-            gone = {fragment.id for fragment in fragments if not newest.fragments.has(fragment.id)}
-            return bool(gone if rewritten is None else gone & rewritten)
+        def was_overtaken(fragments: tuple[Fragment, ...], error: Exception) -> bool:
+            now = newest_of(fragments, newest.fragments)
+            gone = {old.id for old, current in zip(fragments, now, strict=True) if current is None}
+            if gone if rewritten is None else gone & rewritten:
+                return True
+            return isinstance(error, CorruptTable) and has_changed(fragments, now)
 
-        self._failed = [(fragments, error) for fragments, error in self._failed if not was_overtaken(fragments)]
+        overtaken = [was_overtaken(*each) for each in self._failed]
+        self._dropped.update(_ids(old) for old, _ in compress(self._failed, overtaken))
+        self._failed = [each for each, lost in zip(self._failed, overtaken, strict=True) if not lost]
 
     def _drop(self, group: Group) -> None:
-        """Another compaction was first: what we wrote for this group goes."""
-        discard_files(self._world.store, group.paths)
-        self._written.difference_update(group.paths)
-        self._metrics = replace(self._metrics, groups_dropped=self._metrics.groups_dropped + 1)
+        """Another compaction was first: what was written for this group goes, unless it is what they committed."""
+        self._remove(group)
+        self._dropped.add(_ids(group.old))
+
+    def _remove(self, group: Group) -> None:
+        ours = [path for path in group.paths if path in self._written or path in self._given_files]
+        discard_files(self._world.store, ours)
+        self._written.difference_update(ours)
 
     def _carried(self, places: list[_Place], newest: Snapshot, work: Work) -> list[_Place]:
-        """The groups with all columns that others wrote meanwhile."""
+        """The groups with all columns that others wrote meanwhile; those for which that failed are left out."""
         version = new_file_version(newest.manifest, self._options.data_storage_version)
         tasks: list[list[CarryTask]] = [carry_tasks(group, now, newest, version) for group, now in places]
         every = [task for some in tasks for task in some]
@@ -240,20 +288,48 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
             return places
         sources = {source.fragment.id: source.fragment for task in every for source in task.sources}
         choice = work.choose(2 * sum(fragment.data_bytes for fragment in sources.values()))
-        results = work.run("Carrying columns", carry_columns, every, choice, fragments=len(sources))
+        outcomes = work.outcomes("Carrying columns", carry_columns, every, choice, fragments=len(sources))
+        results = [outcome.result for outcome in outcomes if outcome.result is not None]
+        errors = {
+            task.fragment_id: outcome.error
+            for task, outcome in zip(every, outcomes, strict=True)
+            if outcome.error is not None
+        }
+        self._written |= {path for result in results for path in result.paths}
+        if errors and newest_of_table(newest).version > newest.version:
+            self._discard_carried(results)
+            raise CorruptTable(newest.location.uri, (str(next(iter(errors.values()))),))  # is placed on the newer one
         size = sum(result.bytes_written for result in results)
         self._metrics = replace(self._metrics, bytes_carried=self._metrics.bytes_carried + size)
-        self._written |= {path for result in results for path in result.paths}
         work.report.notes.append(
             f"  rebase: version {newest.version} has other columns in {len(sources)} fragments, bytes_carried={size}"
         )
-        by_id: dict[int, Carried] = {result.fragment_id: result for result in results}
-        return [
-            (with_carried(group, now, [by_id[task.fragment_id] for task in some]), now)
-            for (group, now), some in zip(places, tasks, strict=True)
-        ]
+        return list(self._with_carried(places, tasks, results, errors))
 
-    def _hidden(self, places: list[_Place], newest: Snapshot) -> dict[int, DeletionFile]:
+    def _with_carried(
+        self,
+        places: Sequence[_Place],
+        tasks: Sequence[Sequence[CarryTask]],
+        results: Sequence[Carried],
+        errors: Mapping[int, Exception],
+    ) -> Iterator[_Place]:
+        by_id: dict[int, Carried] = {result.fragment_id: result for result in results}
+        for (group, now), some in zip(places, tasks, strict=True):
+            failed = next((errors[task.fragment_id] for task in some if task.fragment_id in errors), None)
+            mine = [by_id[task.fragment_id] for task in some if task.fragment_id in by_id]
+            if failed is None:
+                yield with_carried(group, now, mine), now
+            else:
+                self._failed.append((group.old, failed))
+                self._discard_carried(mine)
+                self._remove(group)
+
+    def _discard_carried(self, results: Iterable[Carried]) -> None:
+        paths = [path for result in results for path in result.paths]
+        discard_files(self._world.store, paths)
+        self._written.difference_update(paths)
+
+    def _hidden(self, places: list[_Place], newest: Snapshot, work: Work) -> dict[int, DeletionFile]:
         """Deletion files for the rows that are gone meanwhile, by new fragment id; none is written for an empty one."""
         hidden = {id: rows for group, now in places for id, rows in hidden_rows(group, now, newest).items()}
         physical = {fragment.id: fragment.physical_rows for group, _ in places for fragment in group.new}
@@ -266,6 +342,9 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
                 gone = len(rows)
                 return id, DeletionFile(file_type=kind, read_version=newest.version, id=file_id, num_deleted_rows=gone)
             file, _ = write_deletion_vector(self._world.store, id, rows, newest.version, file_id, kind)
+            path = deletion_path(id, file)
+            work.files.add([path])
+            self._written.add(path)
             return id, file
 
         return dict(spread(write, hidden.items()))
@@ -302,7 +381,7 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
             counts,
             bytes_read=mine.bytes_read,
             bytes_written=mine.bytes_written,
-            groups_dropped=mine.groups_dropped,
+            groups_dropped=len(self._dropped),
             rows_hidden=mine.rows_hidden,
             bytes_carried=mine.bytes_carried,
             seconds=time.perf_counter() - self._started,
@@ -318,6 +397,19 @@ def _group(result: Rewritten) -> Group:
         known=result.old_fragments,
         paths=result.paths,
     )
+
+
+def _is_lost(group: Group, now: Now, rewritten: frozenset[int] | None, newest: Snapshot) -> bool:
+    try:
+        return is_overtaken(group, now, rewritten, newest, newest.manifest.stable_row_ids)
+    except CorruptTable:
+        if not has_changed(group.old, now):
+            raise
+        return True  # its deletion files were cleaned up: where its rows are now can't be said
+
+
+def _ids(fragments: Iterable[Fragment]) -> tuple[int, ...]:
+    return tuple(fragment.id for fragment in fragments)
 
 
 def _twice(ids: Iterable[int]) -> int | None:

@@ -19,7 +19,7 @@ Tests: ``tests/unit/operations/compact/test_groups.py``, ``tests/concurrency/tes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablewright.data.context import ReadContext
@@ -41,6 +41,7 @@ __all__ = [
     "Group",
     "Now",
     "compaction_transaction",
+    "has_changed",
     "hidden_rows",
     "is_overtaken",
     "newest_of",
@@ -84,10 +85,18 @@ def numbered(groups: Sequence[Group], first_id: int) -> tuple[Group, ...]:
     return tuple(done)
 
 
-def newest_of(group: Group, newest: FragmentList) -> Now:
-    """What the old fragments are now; ``None`` where one is gone."""
-    places = newest.positions([fragment.id for fragment in group.old]).tolist()
+def newest_of(fragments: Iterable[Fragment], newest: FragmentList) -> Now:
+    """What some fragments are now; ``None`` where one is gone."""
+    places = newest.positions([fragment.id for fragment in fragments]).tolist()
     return tuple(newest[place] if place >= 0 else None for place in places)
+
+
+def has_changed(fragments: Iterable[Fragment], now: Now) -> bool:
+    """Whether some fragment is gone, or has other files than it had."""
+    return any(
+        newest is None or (newest.files, newest.deletion) != (old.files, old.deletion)
+        for old, newest in zip(fragments, now, strict=True)
+    )
 
 
 def is_overtaken(

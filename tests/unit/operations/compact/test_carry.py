@@ -21,7 +21,7 @@ def test_the_newest_values_are_written_for_each_new_fragment() -> None:
     dataset.update({"v": "v + 100"}, where="id != 3", write_mode="rewrite_columns")
     dataset.delete("id in (4, 5)")
     newest = table_of(dataset).snapshot
-    now = newest_of(group, newest.fragments)
+    now = newest_of(group.old, newest.fragments)
     tasks = pickle.loads(pickle.dumps(carry_tasks(group, now, newest, "2.2")))
     carried = [carry_columns(task, newest.world) for task in tasks]
     done = with_carried(group, now, carried)

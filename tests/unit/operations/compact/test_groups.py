@@ -33,8 +33,11 @@ def test_rows_that_went_are_hidden_by_rank() -> None:
     made = group(dataset, 3, 2)
     dataset.delete("id in (2, 3, 5)")  # all of fragment 1, and the last row
     newest = table_of(dataset).snapshot
-    assert not is_overtaken(made, newest_of(made, newest.fragments), frozenset(), newest, False)
-    assert hidden_rows(made, newest_of(made, newest.fragments), newest) == {10: RowSet.of([1, 2]), 11: RowSet.of([1])}
+    assert not is_overtaken(made, newest_of(made.old, newest.fragments), frozenset(), newest, False)
+    assert hidden_rows(made, newest_of(made.old, newest.fragments), newest) == {
+        10: RowSet.of([1, 2]),
+        11: RowSet.of([1]),
+    }
 
 
 def test_a_fragment_that_another_rewrite_took_overtakes_the_group() -> None:
@@ -42,10 +45,10 @@ def test_a_fragment_that_another_rewrite_took_overtakes_the_group() -> None:
     made = group(dataset, 5)
     dataset.delete("id in (2, 3)")
     newest = table_of(dataset).snapshot
-    assert is_overtaken(made, newest_of(made, newest.fragments), frozenset([1]), newest, False)
-    assert is_overtaken(made, newest_of(made, newest.fragments), None, newest, False)
+    assert is_overtaken(made, newest_of(made.old, newest.fragments), frozenset([1]), newest, False)
+    assert is_overtaken(made, newest_of(made.old, newest.fragments), None, newest, False)
     assert is_overtaken(
-        made, newest_of(made, newest.fragments), frozenset(), newest, True
+        made, newest_of(made.old, newest.fragments), frozenset(), newest, True
     )  # rows of fragment 1 never got row ids
 
 
@@ -54,7 +57,7 @@ def test_rows_that_came_back_overtake_the_group() -> None:
     made = group(dataset, 5)
     now = replace(made.old[0], deletion=None)
     newest = table_of(dataset).snapshot
-    assert is_overtaken(made, newest_of(made, newest.fragments.replaced({now.id: now})), frozenset(), newest, False)
+    assert is_overtaken(made, newest_of(made.old, newest.fragments.replaced({now.id: now})), frozenset(), newest, False)
 
 
 def test_columns_written_since_are_stale() -> None:
@@ -63,10 +66,10 @@ def test_columns_written_since_are_stale() -> None:
     dataset.update({"v": "v + 1"}, where="id = 0", write_mode="rewrite_columns")
     dataset.alter_columns({"path": "id", "name": "key"})
     newest = table_of(dataset).snapshot
-    assert stale_columns(made, newest_of(made, newest.fragments), newest.schema) == ("v",)
+    assert stale_columns(made, newest_of(made.old, newest.fragments), newest.schema) == ("v",)
     dataset.add_columns({"w": "v"})
     newest = table_of(dataset).snapshot
-    assert stale_columns(made, newest_of(made, newest.fragments), newest.schema) == ("v", "w")
+    assert stale_columns(made, newest_of(made.old, newest.fragments), newest.schema) == ("v", "w")
     dataset.drop_columns(["v"])
     newest = table_of(dataset).snapshot
-    assert stale_columns(made, newest_of(made, newest.fragments), newest.schema) == ("w",)
+    assert stale_columns(made, newest_of(made.old, newest.fragments), newest.schema) == ("w",)
