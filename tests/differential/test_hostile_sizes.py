@@ -251,3 +251,34 @@ def test_rows_of_a_version_that_is_yet_to_come_are_reported(table: Path) -> None
         ours.errors.CorruptTable, match=rf"fragment 0: .*version {1 << 62}, and the table is at version"
     ):
         ours.dataset(str(table)).validate()
+
+
+@pytest.mark.parametrize("verb", ["scan", "filter", "take", "delete", "validate"])
+def test_a_column_that_may_not_be_null_and_has_lost_its_file(tmp_path: Path, verb: str) -> None:
+    """A manifest without one of its data files: the column would read as null in all rows. pylance fails, too."""
+    place = str(tmp_path / "t.lance")
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int64(), nullable=False)])
+    ours.write_dataset(pa.table([[1, 2, 3], [4, 5, 6]], schema=schema), place, max_rows_per_file=2)
+    ours.dataset(place).update({"n": "n + 1"}, write_mode="rewrite_columns")
+
+    def change(fragment: bytes) -> bytes:
+        fields = parse(fragment)
+        last = [entry for entry in fields if entry[0] == 2][-1]
+        return build([entry for entry in fields if entry is not last])
+
+    change_first_fragment(Path(place), change)
+    ds = ours.dataset(place)
+    calls = {
+        "scan": lambda: ds.to_table(),
+        "filter": lambda: ds.count_rows("n is null"),
+        "take": lambda: ds.take([0]),
+        "delete": lambda: ds.delete("n is null"),
+        "validate": lambda: ds.validate(),
+    }
+    with pytest.raises(
+        ours.errors.CorruptTable, match=r"fragment 0: no data file .*holds the column `n`, which may not"
+    ):
+        calls[verb]()
+    assert ds.to_table(columns=["id"])["id"].to_pylist() == [1, 2, 3]
+    with pytest.raises(Exception, match="nulls for non-nullable"):
+        lance.dataset(place).to_table()

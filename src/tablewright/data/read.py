@@ -61,6 +61,8 @@ class FragmentReader:
         self._files = [
             _open(context, fragment, file, shape, leaves) for file in fragment.files if shape.holds(file, leaves)
         ]
+        if shape.required:
+            _check_held(fragment, shape, self._files)
         self._is_wide = shape.sizes.bytes_per_row(fragment) >= _WIDE_ROW_BYTES
 
     @property
@@ -215,3 +217,12 @@ def _open(
         raise CorruptTable(reader.where, (problem,))
     blobs = BlobValues(context, store, path, reader.where) if mapped.layout.has_blobs else None
     return _OpenFile(reader, mapped, blobs)
+
+
+def _check_held(fragment: Fragment, shape: ReadShape, files: Sequence[_OpenFile]) -> None:
+    """A column that no file holds is null, so one that may not be null has lost its file."""
+    lost = shape.required.difference(*(file.map.nodes for file in files))
+    if lost and fragment.physical_rows:
+        names = ", ".join(f"`{shape.table.by_id(column).name}`" for column in sorted(lost))
+        problem = f"no data file of it holds the column {names}, which may not be null"
+        raise CorruptTable(f"fragment {fragment.id}", (problem,))

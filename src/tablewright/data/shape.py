@@ -40,6 +40,7 @@ class ReadShape:
         self.describes = _describes(wanted)
         self.schema: pa.Schema = wanted.to_arrow().remove_metadata()
         self.columns = [(column.id, field.type) for column, field in zip(wanted.top_level, self.schema, strict=True)]
+        self.required = frozenset(column.id for column in wanted.top_level if not column.nullable)
         self.sizes = RowSizes(table, wanted, rows_max)
         self._leaves = frozenset(field.id for field in wanted.fields if not wanted.children(field.id))
         self._structs = frozenset(

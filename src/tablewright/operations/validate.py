@@ -1,8 +1,9 @@
 """``validate``: a version against its files. Every problem is collected, none is mended.
 
-Per fragment: all data files can be opened, have as many rows as the manifest says and hold the columns it names; the
-deletion file can be read, says what the manifest says and stays within the rows; row lineage has one entry per row,
-and no version above the table's. Over the table: no live row id twice.
+Per fragment: all data files can be opened, have as many rows as the manifest says and hold the columns it names, and
+each column that may not be null is in one of them; the deletion file can be read, says what the manifest says and stays
+within the rows; row lineage has one entry per row, and no version above the table's. Over the table: no live row id
+twice.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ def problems_of(snapshot: Snapshot, fragment: Fragment) -> list[str]:
 
 
 def _file_problems(snapshot: Snapshot, fragment: Fragment) -> Iterable[str]:
+    for column in snapshot.schema.top_level:
+        if not column.nullable and fragment.live_fields.isdisjoint(snapshot.schema.descendants(column.id)):
+            yield f"no data file holds the column `{column.name}`, which may not be null"
     for file in fragment.files:
         yield from _problems_of_file(snapshot, fragment, file)
 
