@@ -65,6 +65,16 @@ class TablewrightError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(redact(message))
 
+    def add(self, sentence: str) -> None:
+        """Append to the message what the caller has to know besides.
+
+        >>> error = TablewrightError("The disk is full.")
+        >>> error.add("The new columns stay.")
+        >>> str(error)
+        'The disk is full. The new columns stay.'
+        """
+        self.args = (f"{self} {redact(sentence)}",)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), str(self), dict(self.__dict__))
 
@@ -145,7 +155,7 @@ class TableExists(TablewrightError, OSError):
 
 
 class StorageError(TablewrightError, OSError):
-    """The store failed: network, disk, credentials. The state of the table is what it was.
+    """The store failed: network, disk, credentials. The state of the table is what it was, or the message says more.
 
     ``nothing_written`` tells that a failed write certainly had no effect, as on a full disk.
     """

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
 from tests.depth import deep
@@ -43,6 +45,46 @@ def test_write_skew_is_allowed_by_snapshot_isolation() -> None:
     _find_or_create(ds, {1: 0, 2: 0}, "snapshot")
     tw.CommitBuilder(tw.dataset(ds.uri, version=1)).execute(planned)
     assert _rows(tw.dataset(ds.uri)) == {2: 0}
+
+
+@pytest.mark.parametrize("library", [tw, lance], ids=["tablewright", "lance"])
+def test_a_handle_does_not_see_a_transaction_that_was_committed_beside_it(tmp_path: Path, library: Any) -> None:
+    """`commit` and the like return another handle. An update through the old one reads the old version."""
+    uri = str(tmp_path / "t")
+    ds = library.write_dataset(_table({1: 0}), uri)
+    fragments = library.fragment.write_fragments(_table({2: 0}), uri, mode="append")
+    after = library.LanceDataset.commit(ds, library.LanceOperation.Append(fragments), read_version=1)
+    assert (ds.version, after.version) == (1, 2)
+    assert ds.update({"n": "n + 1"}, where="id = 2")["num_rows_updated"] == 0
+    replace = ds.checkout_version(1).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    replace.when_not_matched_by_source_delete("id > 1").execute(_table({1: 5, 3: 5}))
+    for reader in (tw, lance):
+        assert _rows(reader.dataset(uri)) == {1: 5, 2: 0, 3: 5}
+
+
+@pytest.mark.parametrize("merge_is_ours", [False, True])
+def test_write_skew_with_a_writer_of_pylance_is_not_excluded(tmp_path: Path, merge_is_ours: bool) -> None:
+    """Ours is serializable and committed first; pylance's looked before that, and commits whatever it finds."""
+    uri = str(tmp_path / "t")
+    tw.write_dataset(_table({1: 0}), uri)
+    mine, theirs = tw.dataset(uri), lance.dataset(uri)
+    if merge_is_ours:
+        _find_or_create(mine, {1: 0, 2: 0}, "serializable")
+        theirs.delete("n = 0")
+    else:
+        mine.delete("n = 0", isolation="serializable")
+        theirs.merge_insert("id").when_not_matched_insert_all().execute(_table({1: 0, 2: 0}))
+    for reader in (tw, lance):
+        assert _rows(reader.dataset(uri)) == {2: 0}
+
+
+def test_a_merge_of_pylance_after_ours_may_double_a_key(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    tw.write_dataset(_table({1: 0}), uri)
+    stale = lance.dataset(uri)
+    _find_or_create(tw.dataset(uri), {2: 0}, "serializable")
+    stale.merge_insert("id").when_not_matched_insert_all().execute(_table({2: 0}))
+    assert sorted(tw.dataset(uri).to_table()["id"].to_pylist()) == [1, 2, 2]
 
 
 def test_a_serializable_delete_sees_what_came_meanwhile() -> None:

@@ -155,9 +155,14 @@ def delete_branch(main: World, name: str) -> None:
     _check_unused(main.store, name, branches)
     main.store.delete(branch_path(name))
     nested = [branch_root(other) for other in branches if other.startswith(f"{name}/")]
-    for _ in range(_ROUNDS_MAX):  # a writer that read the description before it was removed may still add files
-        if not delete_tree(main.store, root, keep=nested):
-            break
+    try:
+        for _ in range(_ROUNDS_MAX):  # a writer that read the description before it was removed may still add files
+            if not delete_tree(main.store, root, keep=nested):
+                break
+    except StorageError as error:
+        error.nothing_written = False
+        error.add(f"Branch {name} is deleted already; the same call again removes the files that are left of it.")
+        raise
 
 
 def _check_unused(store: Store, name: str, branches: dict[str, Branch]) -> None:

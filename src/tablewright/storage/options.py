@@ -2,11 +2,14 @@
 
 Scripts carry one mapping through several tools, so a name that we don't know is no error; but a misspelled
 ``aws_regoin`` should not go unnoticed either. Each unknown name is warned about once per process, without its value.
+Key and value are easily exchanged, so a name is shown only if it reads like one: close to a name that we know, or words
+of small letters. Any other may be a secret.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 
@@ -42,6 +45,9 @@ _CLIENT = """
 _OURS = "fsync"
 _KNOWN = frozenset(" ".join((_S3, _GOOGLE, _AZURE, _CLIENT, _OURS)).split())
 
+_NAME_CHARS_MAX = 40
+_READS_LIKE_A_NAME = re.compile(r"[a-z]+[0-9]?[a-z]*(?:[._-][a-z]+[0-9]?[a-z]*)*")
+
 _warned: set[str] = set()
 
 
@@ -73,8 +79,13 @@ def warn_of_unknown(names: Iterable[str]) -> None:
             continue
         _warned.add(name)
         close = difflib.get_close_matches(without_prefix(name.lower()), _KNOWN, n=1)
+        shown = repr(name) if close or _reads_like_a_name(name) else "an option whose name is not shown"
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        warnings.warn(f"storage_options has {name!r}, which no store knows; it is ignored.{hint}", stacklevel=2)
+        warnings.warn(f"storage_options has {shown}, which no store knows; it is ignored.{hint}", stacklevel=2)
+
+
+def _reads_like_a_name(name: str) -> bool:
+    return len(name) <= _NAME_CHARS_MAX and _READS_LIKE_A_NAME.fullmatch(name) is not None
 
 
 def is_on(options: Mapping[str, str], name: str) -> bool:

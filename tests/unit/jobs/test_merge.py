@@ -8,6 +8,7 @@ import pytest
 
 import tablewright as tw
 from tablewright.errors import CommitConflict, StorageError
+from tablewright.jobs.merge.new_columns import commit_columns
 
 
 def full(*arguments: Any, **options: Any) -> NoReturn:
@@ -24,6 +25,7 @@ def test_columns_that_were_committed_first_are_something_written(monkeypatch: py
     with pytest.raises(StorageError, match="No space") as caught:
         merge.execute({"id": [2], "n": [0]} if adds else {"id": [2]})
     assert caught.value.nothing_written is not adds
+    assert ("The new columns ['n'] were committed before that and stay" in str(caught.value)) is adds
     assert tw.dataset(ds.uri).version == (2 if adds else 1)
 
 
@@ -41,3 +43,21 @@ def test_columns_of_an_earlier_attempt_are_something_written(monkeypatch: pytest
         merge.execute({"id": [2], "n": [0]})
     assert not caught.value.nothing_written
     assert tw.dataset(ds.uri).schema.names == ["id", "n"]
+
+
+def test_columns_that_came_after_another_version_are_something_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The columns go past an insert of others, so the merge looks again; then the disk is full."""
+    ds = tw.write_dataset({"id": [1]}, "memory://merge-job-past")
+
+    def late(*arguments: Any, **options: Any) -> Any:
+        tw.dataset(ds.uri).insert({"id": [9]})
+        monkeypatch.setattr("tablewright.jobs.attempt.commit", full)
+        return commit_columns(*arguments, **options)
+
+    monkeypatch.setattr("tablewright.jobs.merge.job._STRICT_ATTEMPTS", 0)
+    monkeypatch.setattr("tablewright.jobs.merge.job.commit_columns", late)
+    merge = ds.merge_insert("id", schema_evolution=True).when_not_matched_insert_all()
+    with pytest.raises(StorageError, match=r"No space .*The new columns \['n'\] were committed before that") as caught:
+        merge.execute({"id": [2], "n": [0]})
+    assert not caught.value.nothing_written
+    assert tw.dataset(ds.uri).schema.names == ["id", "n"] and tw.dataset(ds.uri).count_rows() == 2

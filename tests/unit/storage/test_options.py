@@ -32,6 +32,22 @@ def test_what_has_no_neighbour() -> None:
         open_store("memory://options", {"zzzz": "1"})
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["SECRETKEYaaaa1111", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "x" * 41],
+)
+def test_a_secret_given_as_the_name_is_not_shown(name: str) -> None:
+    with pytest.warns(UserWarning, match="an option whose name is not shown, which no store knows") as caught:
+        open_store("s3://bucket/t", {name: "1", "skip_signature": "true"})
+    assert not any(name in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize("name", ["AWS_REGOIN", "fs.s3a.committer.name", "my_option"])
+def test_names_that_read_like_names_are_shown(name: str) -> None:
+    with pytest.warns(UserWarning, match=f"storage_options has '{re.escape(name)}'"):
+        open_store("memory://options", {name: "1"})
+
+
 def test_every_name_of_the_clients_is_known() -> None:
     """The clients' type stubs list the names of their configuration."""
     stubs = Path(obstore.__file__).parent / "_store"

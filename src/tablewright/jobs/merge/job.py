@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablewright.engine.choose import Choice
-from tablewright.errors import CommitConflict, CommitUnknown, StorageError
+from tablewright.errors import CommitConflict, CommitUnknown, StorageError, TablewrightError
 from tablewright.jobs.attempt import Job, Made
 from tablewright.jobs.merge.new_columns import commit_columns
 from tablewright.jobs.merge.source import Incoming, SourceInUse
@@ -112,12 +112,14 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
         self._source = SourceInUse(incoming, self._world, report)
         self._reuse = Reuse(self._world)
         self._dropped: Positions = np.zeros(0, np.int64)
-        self._has_added_columns = False
+        self._added: tuple[str, ...] = ()
 
     def close(self, error: BaseException | None) -> None:
         """Remove the files that no version uses, and the kept source."""
-        if self._has_added_columns and isinstance(error, StorageError):
-            error.nothing_written = False  # the columns are there, perhaps since an earlier attempt
+        if self._added and isinstance(error, TablewrightError) and not isinstance(error, CommitUnknown):
+            error.add(f"The new columns {list(self._added)} were committed before that and stay, null in all rows.")
+            if isinstance(error, StorageError):
+                error.nothing_written = False
         self._reuse.close()
         self._source.close()
 
@@ -280,7 +282,9 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
             made.files.remove()
             self._reuse.uses(())
             raise
-        self._has_added_columns = True
+        self._added = tuple(made.added.names)
+        if after.version != made.base.version + 1:
+            raise CommitConflict("Merge", "unknown", after.version, reason="other versions came before our new columns")
         assert after.schema == made.plan.table, "the new columns must be those that the merge was planned with"
         return after
 

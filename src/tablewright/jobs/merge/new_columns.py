@@ -25,24 +25,19 @@ _TRIES_MAX = 20
 
 
 def commit_columns(base: Snapshot, added: pa.Schema, recheck: Recheck, *, past_others: bool) -> Snapshot:
-    """Commit the columns, null in all rows, as the version after ``base``.
+    """Commit the columns, null in all rows, as the version after ``base``, or a later one where others came first.
 
-    :class:`~tablewright.errors.CommitConflict` if the merge has to look again. The columns are there if others came
-    before them (``past_others``), and otherwise not.
+    In the second case (``past_others`` only) the merge has to look again. So it has where this raises
+    :class:`~tablewright.errors.CommitConflict`: then the columns are not there.
     """
     newest = base
     for _ in range(_TRIES_MAX):
         try:
-            after = _commit(base, newest, added, recheck, past_others=past_others)
+            return _commit(base, newest, added, recheck, past_others=past_others)
         except CommitConflict as conflict:
             reason, newest = f"{conflict}", open_snapshot(base.world)
             if not _may_pass(base, newest, recheck, past_others=past_others):
                 break
-        else:
-            if after.version == base.version + 1:
-                return after
-            reason = "other versions came before our new columns"
-            break
     raise CommitConflict("Merge", "unknown", newest.version, reason=reason)
 
 
