@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 import tablewright as tw
@@ -194,3 +195,16 @@ def test_a_group_whose_columns_can_not_be_carried_fails_alone() -> None:
     assert [fragment.fragment_id for fragment in stale.get_fragments()] == [0, 1, compacted.fragment_id]
     assert compacted.to_table()["v"].to_pylist() == [n + 100 * (n == 25) for n in range(20, 40)]
     assert f"data/{results[0].new_fragments[0].files[0].path}" in before - data_files(dataset)
+
+
+def test_a_column_that_may_not_be_null_is_not_carried_for_rows_that_are_gone() -> None:
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.int64(), nullable=False)])
+    data = pa.table({"id": range(40), "v": range(40)}, schema=schema)
+    dataset = tw.write_dataset(data, "memory://compact-job-not-null", max_rows_per_file=10)
+    stale = tw.dataset(dataset.uri)
+    results = [task.execute(stale) for task in Compaction.plan(stale, {"target_rows_per_fragment": 20}).tasks]
+    dataset.delete("id < 10")
+    dataset.update({"v": "v + 1"}, write_mode="rewrite_columns")
+    metrics = Compaction.commit(stale, results)
+    assert (metrics.groups_dropped, metrics.fragments_added) == (1, 1)
+    assert stale.to_table().sort_by("id").equals(dataset.to_table().sort_by("id"))
