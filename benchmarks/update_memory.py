@@ -20,7 +20,7 @@ import pyarrow as pa
 
 import tablewright
 
-__all__ = ["BY_DEFAULT", "run"]
+__all__ = ["BY_DEFAULT", "ROWS", "batches", "run"]
 
 BY_DEFAULT = False
 ROWS, DIMENSIONS, ROWS_PER_BATCH = 2_400_000, 512, 8192
@@ -44,7 +44,8 @@ print(rows, time.perf_counter() - started, held * 1024, resource.getrusage(resou
 """
 
 
-def _batches(rows: int) -> Iterator[pa.RecordBatch]:
+def batches(rows: int) -> Iterator[pa.RecordBatch]:
+    """Documents with vectors, some 2 KB each."""
     chance = np.random.default_rng(0)
     for start in range(0, rows, ROWS_PER_BATCH):
         ids = np.arange(start, min(rows, start + ROWS_PER_BATCH))
@@ -58,7 +59,7 @@ def run(rows: int = ROWS) -> bool:
     directory = Path(tempfile.mkdtemp(prefix="tablewright-bench-"))
     try:
         uri = str(directory / "t.lance")
-        tablewright.write_dataset(_batches(rows), uri, max_rows_per_file=max(1, rows // 4))
+        tablewright.write_dataset(batches(rows), uri, max_rows_per_file=max(1, rows // 4))
         size = sum(path.stat().st_size for path in (directory / "t.lance" / "data").iterdir())
         print(f"   {rows} rows, {size / 1e9:.2f} GB in 4 fragments", flush=True)
         kept = [_measure(uri, *update) for update in UPDATES]
