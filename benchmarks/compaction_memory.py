@@ -74,9 +74,8 @@ def _speed_up(base: Path, directory: Path, rows: int) -> bool:
             place = copied(base, directory / "spark")
             times.append(_figures(_SPARK, str(place), master, str(max(1, rows // 8)))[1])
     one, two = (median(times) for times in seconds.values())
-    print(
-        f"   Spark: local[1] {one:.1f} s, local[2] {two:.1f} s, {one / two:.2f}x (at least {SPEED_UP_MIN})", flush=True
-    )
+    ratio = one / two
+    print(f"   Spark: local[1] {one:.1f} s, local[2] {two:.1f} s, {ratio:.2f}x (at least {SPEED_UP_MIN})", flush=True)
     return ratio >= SPEED_UP_MIN
 
 
