@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from tablewright.expressions.filters import Filter
 from tablewright.format.blobs import as_rows
 from tablewright.format.flags import check_writable
-from tablewright.format.fragment import FragmentList
+from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import Transaction
@@ -37,6 +37,7 @@ from tablewright.operations.rewrite.file_version import new_file_version
 from tablewright.operations.rewrite.finish import finish_rewrite
 from tablewright.operations.rewrite.groups import row_groups
 from tablewright.operations.rewrite.limits import DEFAULT_LIMITS, RewriteLimits
+from tablewright.operations.rewrite.lineage_bytes import LineageBytes, lineage_bytes
 from tablewright.operations.rewrite.move import MovedRows
 from tablewright.operations.rewrite.patch import PatchedColumns
 from tablewright.operations.update_tasks import (
@@ -177,7 +178,12 @@ def found_rows(plan: UpdatePlan, matched: Sequence[Matched]) -> Found:
 def decide_update(plan: UpdatePlan, found: Found) -> Decision:
     """Rows or columns, for each fragment with matches."""
     fragments = [plan.fragments.by_id(id) for id in found.counts]
-    return decide(plan.table, fragments, found.counts, plan.assignments.columns, plan.write_mode)
+
+    def weigh(fragment: Fragment) -> LineageBytes:
+        rows = None if found.rows is None else found.rows[fragment.id]
+        return lineage_bytes(fragment, rows, plan.match.version + 1)
+
+    return decide(plan.table, fragments, found.counts, plan.assignments.columns, plan.write_mode, weigh)
 
 
 def update_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[UpdateColumnsTask | UpdateRowsTask, ...]:

@@ -6,6 +6,7 @@ import datetime as dt
 import pickle
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.soon import assert_soon
 
 import tablewright as tw
 from tablewright.errors import InvalidRequest, StorageError, UnsupportedFeature
+from tablewright.operations.rewrite.costs import Decision
 from tablewright.operations.update import (
     UpdateOptions,
     UpdatePlan,
@@ -106,8 +108,8 @@ class TestSteps:
         matched = [run_match_task(task, table._world) for task in pickle.loads(pickle.dumps(plan.match.tasks))]
         found = found_rows(plan, pickle.loads(pickle.dumps(matched)))
         assert dict(found.counts) == {0: 18, 1: 1}
-        decision = decide_update(plan, found)
-        assert [choice.mode for choice in decision.choices] == ["rewrite_columns", "rewrite_rows"]
+        choices = zip(decide_update(plan, found).choices, ("rewrite_columns", "rewrite_rows"), strict=True)
+        decision = Decision(tuple(replace(choice, mode=mode) for choice, mode in choices))
         tasks = pickle.loads(pickle.dumps(update_tasks(plan, found, decision)))
         results = pickle.loads(pickle.dumps([run_update_task(task, table._world) for task in tasks]))
         transaction, affected = finish_update(plan, results, table._world.ids.uuid())
@@ -136,6 +138,22 @@ class TestSteps:
             assert choice.bytes_rows == rows * (8 + 8 + 256)
             assert choice.bytes_columns == 1000 * (8 if updates is narrow else 256)
             assert choice.mode == mode
+
+    @pytest.mark.parametrize("stable", [False, True])
+    @pytest.mark.parametrize("scattered", [False, True])
+    def test_runs_of_versions_count_in_the_manifest(self, tmp_path: Path, stable: bool, scattered: bool) -> None:
+        """A fifth of the rows: as scattered ones they would be 4,000 runs of versions in every later manifest."""
+        vectors = pa.FixedSizeListArray.from_arrays(np.zeros(10_000 * 64, np.float32), 64)
+        rows = pa.table({"id": range(10_000), "f": [0.0] * 10_000, "v": vectors})
+        dataset = tw.write_dataset(rows, tmp_path / "t", enable_stable_row_ids=stable)
+        where = "id % 5 = 3" if scattered else "id < 2000"
+        text = dataset.prepare_update({"f": "1"}, where=where).explain_plan()
+        assert ("manifest_columns=+" in text) == ("count 100 times" in text) == stable
+        assert f"-> {'rewrite_rows' if stable and scattered else 'rewrite_columns'}" in text
+        before = len(dataset._world.store.get(dataset._snapshot.entry.path))
+        dataset.update({"f": "1"}, where=where)
+        assert len(dataset._world.store.get(dataset._snapshot.entry.path)) < before + 5000
+        assert dataset.count_rows("f = 1") == 2000
 
     def test_the_decision_prints_some_fragments(self, tmp_path: Path) -> None:
         dataset = tw.write_dataset(numbers(50), tmp_path / "t", max_rows_per_file=2)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tablewright.format.fragment import Fragment
 from tablewright.format.row_set import RowSet
 from tablewright.operations.merge_insert.clauses import InvalidMerge
 from tablewright.operations.merge_insert.keys.key_table import Positions
@@ -19,6 +20,7 @@ from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pai
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.rewrite.costs import REWRITE_ROWS, Decision, decide
+from tablewright.operations.rewrite.lineage_bytes import LineageBytes, lineage_bytes
 
 __all__ = ["Actions", "check_no_match", "decide_merge"]
 
@@ -104,7 +106,11 @@ def _unmet(matches: Mapping[int, FragmentMatches], source_rows: int, dropped: Po
 def _decision(plan: MergePlan, updated: Mapping[int, Pairs]) -> Decision:
     fragments = [plan.fragments.by_id(id) for id in updated]
     counts = {id: len(pairs) for id, pairs in updated.items()}
-    decision = decide(plan.table, fragments, counts, plan.changed_columns, plan.clauses.write_mode)
+
+    def weigh(fragment: Fragment) -> LineageBytes:
+        return lineage_bytes(fragment, RowSet.of(updated[fragment.id].offsets), plan.version + 1)
+
+    decision = decide(plan.table, fragments, counts, plan.changed_columns, plan.clauses.write_mode, weigh)
     if plan.changed_columns:
         return decision
     return Decision(tuple(replace(choice, mode=REWRITE_ROWS) for choice in decision.choices))

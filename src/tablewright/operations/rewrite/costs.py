@@ -3,6 +3,10 @@
 - *Rows*: the rows that match move to a new fragment with all their columns: matched rows × width of a row.
 - *Columns*: the columns that change are written again for all physical rows: physical rows × their width.
 
+On tables with stable row ids either way changes the row ids and versions in the manifest (:mod:`.lineage_bytes`). Every
+later commit writes them again, so their bytes count :data:`MANIFEST_WRITES` times: a table is committed to about a
+hundred times before the rows of a fragment are written again and their runs of versions can become one.
+
 Widths are those on disk, guessed without opening files: fixed-width columns are known, what a file is larger than those
 is shared out among its other columns. Each fragment is decided alone; where both cost the same, columns are written:
 the rows stay where they are.
@@ -10,7 +14,7 @@ the rows stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,11 +22,23 @@ from tablewright.data.sizes import fixed_width
 from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.schema import Schema
+from tablewright.operations.rewrite.lineage_bytes import LineageBytes
 
-__all__ = ["REWRITE_COLUMNS", "REWRITE_ROWS", "WRITE_MODES", "Decision", "FragmentChoice", "check_write_mode", "decide"]
+__all__ = [
+    "MANIFEST_WRITES",
+    "REWRITE_COLUMNS",
+    "REWRITE_ROWS",
+    "WRITE_MODES",
+    "Decision",
+    "FragmentChoice",
+    "check_write_mode",
+    "decide",
+]
 
 REWRITE_ROWS, REWRITE_COLUMNS = "rewrite_rows", "rewrite_columns"
 WRITE_MODES = ("auto", REWRITE_ROWS, REWRITE_COLUMNS)
+
+MANIFEST_WRITES = 100
 
 _BYTES_UNKNOWN, _BLOB_BYTES_UNKNOWN = 64.0, 1024.0
 _BYTES_MIN = 1.0
@@ -39,16 +55,20 @@ class FragmentChoice:
     bytes_rows: int
     bytes_columns: int
     mode: str
+    lineage: LineageBytes | None = None
 
     @property
     def bytes_written(self) -> int:
-        """What the chosen way writes."""
+        """What the chosen way writes, beside the manifest."""
         return self.bytes_rows if self.mode == REWRITE_ROWS else self.bytes_columns
 
     def __str__(self) -> str:
+        manifest = ""
+        if self.lineage is not None:
+            manifest = f", manifest_rows={self.lineage.rows:+}, manifest_columns={self.lineage.columns:+}"
         return (
             f"fragment {self.fragment_id}: matched_rows={self.matched_rows}, bytes_rows={self.bytes_rows}, "
-            f"bytes_columns={self.bytes_columns} -> {self.mode}"
+            f"bytes_columns={self.bytes_columns}{manifest} -> {self.mode}"
         )
 
 
@@ -67,6 +87,10 @@ class Decision:
         """What all of it writes."""
         return sum(choice.bytes_written for choice in self.choices)
 
+    @property
+    def _has_lineage(self) -> bool:
+        return any(choice.lineage is not None for choice in self.choices)
+
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
@@ -78,6 +102,7 @@ class Decision:
             f"bytes_columns={sum(choice.bytes_columns for choice in self.choices)}: "
             f"{len(rows)} fragments {REWRITE_ROWS}, {len(columns)} {REWRITE_COLUMNS}, "
             f"{self.bytes_written} bytes in all"
+            + (f"; bytes of the manifest count {MANIFEST_WRITES} times" if self._has_lineage else "")
         )
         for choice in self.choices[:_SHOWN_MAX]:
             yield f"  {choice}"
@@ -93,9 +118,17 @@ def check_write_mode(write_mode: str) -> str:
 
 
 def decide(
-    table: Schema, fragments: Sequence[Fragment], matched: Mapping[int, int], columns: Sequence[str], write_mode: str
+    table: Schema,
+    fragments: Sequence[Fragment],
+    matched: Mapping[int, int],
+    columns: Sequence[str],
+    write_mode: str,
+    weigh: Callable[[Fragment], LineageBytes] | None = None,
 ) -> Decision:
-    """Decide each fragment that has ``matched`` rows (counts by fragment id); ``columns`` are those that change."""
+    """Decide each fragment that has ``matched`` rows (counts by fragment id); ``columns`` are those that change.
+
+    ``weigh`` tells what both ways add to the manifest, where fragments have row ids.
+    """
     widths = StoredWidths(table)
     changed = table.column_ids(columns)
     rows_only = any(map(partial(_has_no_members, table), changed))
@@ -107,9 +140,11 @@ def decide(
         known = widths.of(fragment)
         bytes_rows = round(rows * sum(known.values()))
         bytes_columns = round(fragment.physical_rows * sum(known[id] for id in changed))
+        lineage = weigh(fragment) if weigh is not None and fragment.row_ids is not None else None
         mode = write_mode
         if mode == "auto":
-            mode = REWRITE_ROWS if bytes_rows < bytes_columns or rows_only else REWRITE_COLUMNS
+            dearer = bytes_columns - bytes_rows + MANIFEST_WRITES * _growth(lineage)
+            mode = REWRITE_ROWS if dearer > 0 or rows_only else REWRITE_COLUMNS
         chosen.append(
             FragmentChoice(
                 fragment_id=fragment.id,
@@ -117,9 +152,15 @@ def decide(
                 bytes_rows=bytes_rows,
                 bytes_columns=bytes_columns,
                 mode=mode,
+                lineage=lineage,
             )
         )
     return Decision(tuple(chosen))
+
+
+def _growth(lineage: LineageBytes | None) -> int:
+    """How many bytes the manifest grows more by columns than by rows."""
+    return 0 if lineage is None else lineage.columns - lineage.rows
 
 
 def _has_no_members(table: Schema, column: int) -> bool:

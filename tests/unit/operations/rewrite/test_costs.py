@@ -19,6 +19,7 @@ from tablewright.operations.rewrite.costs import (
     check_write_mode,
     decide,
 )
+from tablewright.operations.rewrite.lineage_bytes import LineageBytes
 
 ID, X, VECTOR, TEXT, NOTE = range(5)
 TABLE = Schema.from_arrow(
@@ -74,6 +75,27 @@ def test_the_way_that_writes_less(matched: int, columns: tuple[str, ...], mode: 
     assert found.bytes_rows == matched * 200
     assert found.mode == mode
     assert found.bytes_written == (found.bytes_rows if mode == REWRITE_ROWS else found.bytes_columns)
+
+
+@pytest.mark.parametrize(
+    ("lineage", "mode"),
+    [
+        (LineageBytes(0, 0), REWRITE_COLUMNS),  # 10,000 bytes of rows, 4,000 of columns
+        (LineageBytes(0, 60), REWRITE_COLUMNS),  # as much either way, written a hundred times
+        (LineageBytes(0, 61), REWRITE_ROWS),
+        (LineageBytes(100, 160), REWRITE_COLUMNS),
+        (LineageBytes(-1, 60), REWRITE_ROWS),
+    ],
+)
+def test_bytes_of_the_manifest_are_written_again_and_again(lineage: LineageBytes, mode: str) -> None:
+    with_ids = replace(fragment(), row_ids=b"")
+    (found,) = decide(TABLE, [with_ids], {0: 50}, ["x"], "auto", lambda _: lineage).choices
+    assert (found.mode, found.bytes_rows, found.bytes_columns) == (mode, 10_000, 4000)
+    shown = f"manifest_rows={lineage.rows:+}, manifest_columns={lineage.columns:+} -> {mode}"
+    assert str(found).endswith(f"bytes_columns=4000, {shown}")
+    assert "bytes of the manifest count 100 times" in str(Decision((found,)))
+    (without,) = decide(TABLE, [fragment()], {0: 50}, ["x"], "auto", lambda _: lineage).choices
+    assert (without.mode, without.lineage) == (REWRITE_COLUMNS, None)
 
 
 @pytest.mark.parametrize("mode", [REWRITE_ROWS, REWRITE_COLUMNS])
