@@ -189,6 +189,22 @@ class RowSet:
         hit: npt.NDArray[np.bool_] = np.equal(members[place], wanted)
         return hit
 
+    def spread_over(self, others: RowSet) -> RowSet:
+        """These rows, and all runs of consecutive rows of ``others`` that are beside one of them.
+
+        >>> RowSet.of([2, 5, 9]).spread_over(RowSet.of([0, 3, 4, 7]))
+        RowSet([2, 3, 4, 5, 9])
+        """
+        rows, members = others.to_numpy(), self.to_numpy()
+        breaks = np.flatnonzero(np.diff(rows) != 1)
+        firsts, lasts = np.append(0, breaks + 1), np.append(breaks, len(rows) - 1)
+        if not len(rows) or not len(members):
+            return self
+        before = np.append(-1, members)[np.searchsorted(members, rows[firsts])]
+        after = np.append(members, -1)[np.searchsorted(members, rows[lasts], side="right")]
+        beside = ((before >= 0) & (before == rows[firsts] - 1)) | (after == rows[lasts] + 1)
+        return self | RowSet.of(rows[np.repeat(beside, lasts - firsts + 1)])
+
     # ---------------------------------------------------------------------------------------------------- complement
     def complement(self, rows: int) -> RowSet:
         """The other rows of a fragment of ``rows`` rows: the live ones, where the set is a deletion vector."""

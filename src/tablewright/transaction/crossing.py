@@ -83,6 +83,13 @@ class Crossing:
         """The groups that hold one of these fragments, in order."""
         return [self._group(place) for place in sorted({self._place[id] for id in ids if id in self._place})]
 
+    def live(self, rows: Mapping[int, RowSet]) -> dict[int, RowSet]:
+        """Those of the rows that are live in ``before``, if their fragments are rewritten."""
+        return {
+            id: some - self._deleted(self.before.fragments.by_id(id)) if id in self._place else some
+            for id, some in rows.items()
+        }
+
     def forward(self, rows: Mapping[int, RowSet]) -> dict[int, RowSet]:
         """Where live rows of ``before`` are in ``after``, by fragment id. Rows that can't be there are refused."""
         found: dict[int, RowSet] = {}

@@ -158,7 +158,7 @@ def _rows(operation: Delete | Update, crossing: Crossing, new: Mapping[int, Frag
         gone = [id for id in operation.deleted_fragment_ids if id not in old]
         return replace(operation, updated_fragments=updated, deleted_fragment_ids=tuple(sorted([*gone, *emptied])))
     gone = [id for id in operation.removed_fragment_ids if id not in old]
-    offsets = crossing.forward(operation.updated_fragment_offsets)
+    offsets = crossing.forward(crossing.live(operation.updated_fragment_offsets))
     return replace(
         operation,
         updated_fragments=updated,

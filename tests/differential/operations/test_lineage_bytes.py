@@ -85,6 +85,46 @@ def test_what_pylance_compacted_is_stored_in_half_the_bytes(tmp_path: Path, chan
     assert tw.dataset(place).to_table(columns=VERSIONS).num_rows == ROWS - 1
 
 
+@pytest.mark.parametrize("where", [None, "id >= 3000 and id < 17_000"], ids=["all", "range"])
+@pytest.mark.parametrize("verb", ["update", "merge"])
+def test_deleted_rows_do_not_cut_runs_of_versions(tmp_path: Path, where: str | None, verb: str) -> None:
+    """A tenth of the rows is deleted, every tenth one: each would be a run, and the rows between two as well."""
+    place = str(tmp_path / "t")
+    _made(tmp_path / "t", tw).delete("id % 10 = 4")
+    low, high = (0, ROWS) if where is None else (3000, 17_000)
+    changed = [id for id in range(low, high) if id % 10 != 4]
+    ds = tw.dataset(place)
+    if verb == "update":
+        ds.update({"f": "1.0"}, where=where and where.replace("_", ""), write_mode="rewrite_columns")
+    else:
+        source = pa.table({"id": changed, "f": np.ones(len(changed))})
+        ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns").execute(source)
+    for module in (tw, lance):
+        shown = module.dataset(place).to_table(columns=VERSIONS)
+        updated = dict(zip(shown["id"].to_pylist(), shown["_row_last_updated_at_version"].to_pylist(), strict=True))
+        assert updated == {id: 3 if low <= id < high else 1 for id in range(ROWS) if id % 10 != 4}
+        assert shown["_row_created_at_version"].unique().to_pylist() == [1]
+        module.dataset(place).validate()
+    versions = [each.last_updated_at for each in tw.dataset(place)._snapshot.fragments]
+    assert max(len(decode_versions(data or b"", "").runs) for data in versions) <= 2
+
+
+@pytest.mark.parametrize("compactor", [tw, lance], ids=["ours", "theirs"])
+def test_columns_in_place_beside_deleted_rows_pass_a_compaction(tmp_path: Path, compactor: Any) -> None:
+    place = str(tmp_path / "t")
+    _made(tmp_path / "t", tw).delete("id % 10 = 4")
+    stale = tw.dataset(place)
+    compactor.dataset(place).optimize.compact_files(materialize_deletions_threshold=0.0)
+    done = stale.update({"f": "1.0"}, where="id >= 3000 and id < 17000", write_mode="rewrite_columns")
+    assert done["num_rows_updated"] == 14_000 * 9 // 10
+    version = stale.version
+    for module in (tw, lance):
+        shown = module.dataset(place).to_table(columns=VERSIONS)
+        updated = dict(zip(shown["id"].to_pylist(), shown["_row_last_updated_at_version"].to_pylist(), strict=True))
+        assert updated == {id: version if 3000 <= id < 17_000 else 1 for id in range(ROWS) if id % 10 != 4}
+        module.dataset(place).validate()
+
+
 def _shorter(fragment: Fragment) -> Fragment:
     ids, created, updated = (
         decode(data or b"", "", fragment.physical_rows)

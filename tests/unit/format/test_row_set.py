@@ -51,6 +51,15 @@ def test_the_complement(members: set[int], count: int) -> None:
     assert RowSet.full(count) - rows == RowSet.of(others)
 
 
+@given(st.sets(st.integers(0, 30)), st.sets(st.one_of(st.integers(0, 30), st.just(2**40))))
+def test_runs_of_others_beside_them(members: set[int], others: set[int]) -> None:
+    expected, grown = set(members), None
+    while grown != expected:
+        grown = set(expected)
+        expected |= {offset for offset in others if {offset - 1, offset + 1} & grown}
+    assert RowSet.of(members).spread_over(RowSet.of(others - members)) == RowSet.of(expected)
+
+
 @given(NARROW_SETS)
 def test_bytes(members: set[int]) -> None:
     rows = RowSet.of(np.array(sorted(members), np.int64))

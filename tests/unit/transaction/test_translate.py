@@ -110,7 +110,7 @@ def test_columns_are_carried_and_offsets_follow(base: Snapshot) -> None:
         updated_fragments=(patched,),
         fields_modified=(1,),
         update_mode=UpdateMode.REWRITE_COLUMNS,
-        updated_fragment_offsets={0: RowSet.of([0, 3])},
+        updated_fragment_offsets={0: RowSet.of([0, 1, 3])},  # row 1 is deleted, and takes its neighbours' version
     )
     made = translated(base, ours, {0: [0, 3]}, crossing)
     operation, (new,) = made.transaction.operation, new_ids(crossing)

@@ -75,7 +75,7 @@ def finish_rewrite(
         fields_modified=tuple(patched_ids) if patched else (),
         fields_for_preserving_frag_bitmap=tuple(moved_ids) if moved or not patched else (),
         update_mode=UpdateMode.REWRITE_COLUMNS if patched else UpdateMode.REWRITE_ROWS,
-        updated_fragment_offsets={each.fragment_id: each.rows for each in patched},
+        updated_fragment_offsets={each.fragment_id: each.updated for each in patched},
     )
     transaction = Transaction(read_version=version, uuid=str(uuid), operation=operation)
     return transaction, AffectedRows(_touched(patched, hidden), reads)

@@ -63,11 +63,16 @@ class NewColumns(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchedColumns:
-    """The column file that was written, the rows whose values changed, and those that went."""
+    """The column file that was written, the rows whose values changed, and those that went.
+
+    ``updated`` are the rows that take the new version: those whose values changed, and deleted rows beside them, whose
+    version no reader sees. Scattered deletes would cut the runs of versions otherwise.
+    """
 
     fragment_id: int
     file: DataFile
     rows: RowSet
+    updated: RowSet
     rows_read: int
     bytes_read: int
     hidden: Hidden | None = None
@@ -110,11 +115,19 @@ def patch_columns(
         fragment_id=change.fragment.id,
         file=file,
         rows=change.changed,
+        updated=_updated(context, change),
         hidden=hidden,
         rows_read=patch.rows_read,
         bytes_read=patch.bytes_read,
         sidecars=tuple(sidecars),
     )
+
+
+def _updated(context: TaskContext, change: FragmentChange) -> RowSet:
+    if change.fragment.row_ids is None:
+        return change.changed
+    deleted = context.deletion_vector(change.fragment) or RowSet()
+    return change.changed.spread_over(deleted | change.deleted)
 
 
 class _Patch:

@@ -26,7 +26,10 @@ def hidden(id: int, *rows: int, deletion: DeletionFile | None = DELETION) -> Hid
 
 
 def patched(id: int, *rows: int, gone: Hidden | None = None) -> PatchedColumns:
-    return PatchedColumns(fragment_id=id, file=COLUMN, rows=RowSet.of(rows), rows_read=0, bytes_read=0, hidden=gone)
+    changed = RowSet.of(rows)
+    return PatchedColumns(
+        fragment_id=id, file=COLUMN, rows=changed, updated=changed, rows_read=0, bytes_read=0, hidden=gone
+    )
 
 
 def moved(*gone: Hidden) -> MovedRows:
