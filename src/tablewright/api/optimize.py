@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from tablewright.api.compaction import CompactionMetrics, compact, options_for
-from tablewright.api.pinned import Pinned, table_of
+from tablewright.api.pinned import Pinned, move, table_of
+from tablewright.jobs.auto import run_auto
 from tablewright.jobs.compact import CompactJob
 from tablewright.jobs.report import Report
 from tablewright.jobs.work import Work
 from tablewright.operations.compact.options import CompactionOptions
 from tablewright.operations.compact.plan import CompactionPlan, plan_compaction
+from tablewright.operations.health.auto import AutoOptions, AutoReport
 from tablewright.storage.uncommitted import UncommittedFiles
 
 __all__ = ["DatasetOptimizer", "PreparedCompaction"]
@@ -71,6 +73,37 @@ class DatasetOptimizer:
 
     def __init__(self, dataset: Pinned) -> None:
         self._dataset = dataset
+
+    def auto(
+        self,
+        *,
+        workload: str = "mixed",
+        target_rows_per_fragment: int | None = None,
+        max_bytes: int | None = None,
+        max_seconds: float | None = None,
+    ) -> AutoReport:
+        """Do what :meth:`~tablewright.LanceDataset.health` recommends: compact, then clean up; move to the new version.
+
+        It works on the newest version, and is safe on a schedule and beside itself in another process. ``max_bytes``
+        bounds what compaction reads, after ``max_seconds`` no further step begins. Cleanup follows
+        ``lance.auto_cleanup.*`` of the table's config, else it removes versions that are two weeks old. What was
+        skipped is in the report with its reason.
+
+        >>> import tablewright as tw
+        >>> ds = tw.write_dataset({"id": range(120)}, "memory://auto-example", max_rows_per_file=10)
+        >>> report = ds.optimize.auto()
+        >>> report.step("compact").figures["fragments_removed"], len(ds.get_fragments())
+        (12, 1)
+        """
+        options = AutoOptions(
+            workload=workload,
+            target_rows_per_fragment=target_rows_per_fragment,
+            max_bytes=max_bytes,
+            max_seconds=max_seconds,
+        )
+        newest, report = run_auto(table_of(self._dataset), options)
+        move(self._dataset, newest)
+        return report
 
     def compact_files(
         self,

@@ -1,7 +1,7 @@
 """The versions of a table: which of them a cleanup would keep, what they name, and what each of the newest added.
 
-1. *Kept* are the latest version of this branch, its tagged ones, and what other branches were made from: of a branch
-   the oldest version is read, because later ones name no more files of their parent.
+1. *Kept* are the latest version of this branch, its tagged ones, those that branches begin from, and what branches
+   name: of a branch the oldest version is read, because later ones name no more files of their parent.
 2. The other manifests are read from the newest on, as far as a budget of bytes goes. If all fit, it is known which
    files no manifest names.
 3. The newest ``versions`` are compared with their predecessors. A fragment whose bytes are the same in both is
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tablewright.data.prefetch import prefetch
+from tablewright.errors import TableNotFound
 from tablewright.format.envelope import ManifestFile
 from tablewright.format.fragment.entries import FragmentFiles, files_of
 from tablewright.format.fragment.sequence import FragmentList
@@ -72,8 +73,11 @@ def read_history(snapshot: Snapshot, files: FragmentFiles, versions: int) -> His
     """
     store = snapshot.world.store
     entries = list_versions(store)
+    if not entries:
+        raise TableNotFound(store.location.uri)
     tagged = _tagged(snapshot)
-    kept_entries = [entry for entry in entries if entry.version in tagged or entry is entries[-1]]
+    fixed = tagged | _branched(snapshot)
+    kept_entries = [entry for entry in entries if entry.version in fixed or entry is entries[-1]]
     kept = Names()
     for _, file in _manifests(snapshot, kept_entries):
         kept.add(file.manifest, store, store, files if file is snapshot.file else None)
@@ -95,7 +99,7 @@ def read_history(snapshot: Snapshot, files: FragmentFiles, versions: int) -> His
         if entry in compared and (before is not None or entry.version == 1):
             changes.append(_change(before, file, entry))
         before = file
-    if entries and (not wanted or wanted[0] is not entries[0]):
+    if not wanted or wanted[0] is not entries[0]:
         oldest_ns = next((file.manifest.timestamp_ns for _, file in _manifests(snapshot, entries[:1])), oldest_ns)
     return History(
         entries=entries,
@@ -113,14 +117,30 @@ def _tagged(snapshot: Snapshot) -> frozenset[int]:
     return frozenset(tag.version for tag in tags if tag.branch == snapshot.branch)
 
 
+def _branched(snapshot: Snapshot) -> frozenset[int]:
+    branches = list_branches(main_world(snapshot.world, snapshot.branch).store).values()
+    return frozenset(branch.parent_version for branch in branches if branch.parent_branch == snapshot.branch)
+
+
 def _branch_roots(snapshot: Snapshot) -> Iterator[tuple[Manifest, Store]]:
     """The oldest version of each other branch, and its store."""
     main = main_world(snapshot.world, snapshot.branch)
     for name in list_branches(main.store):
         if name != snapshot.branch:
             store = branch_world(main, name).store
-            for entry in list_versions(store)[:1]:
-                yield read_manifest(store, entry).manifest, store
+            oldest = _oldest(store)
+            if oldest is not None:
+                yield oldest, store
+
+
+def _oldest(store: Store) -> Manifest | None:
+    """The manifest of the oldest version; one that is cleaned up or dropped meanwhile gives way to the next."""
+    for entry in list_versions(store):
+        try:
+            return read_manifest(store, entry).manifest
+        except ObjectNotFound:
+            continue
+    return None
 
 
 def _compared(entries: Sequence[VersionEntry], version: int, versions: int) -> frozenset[VersionEntry]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -158,3 +159,25 @@ def test_blobs_beside_a_data_file_belong_to_it(tmp_path: Path) -> None:
     assert health.bytes.data == file.stat().st_size + 5000
     assert health.versions.unverified_bytes == 0
     assert _kinds(health) == {}
+
+
+def test_cleanup_agrees_on_what_is_reclaimable(tmp_path: Path) -> None:
+    ds = tw.write_dataset({"id": np.arange(100)}, tmp_path, max_rows_per_file=20)
+    ds.delete("id < 30")
+    ds.tags.create("deleted", ds.version)
+    ds.update({"id": "id + 1"}, where="id > 50")
+    ds.create_branch("dev").insert({"id": [5]})
+    ds.optimize.compact_files()
+    ds = tw.write_dataset({"id": np.arange(7)}, ds, mode="overwrite")
+    ds.insert({"id": [9]})
+    (tmp_path / "data" / "orphan.lance").write_bytes(b"x" * 1000)
+    everything = timedelta(0)
+    for branch in (None, "dev"):
+        each = ds.checkout_version((branch, None))
+        explained = each.explain_cleanup_old_versions(older_than=everything, error_if_tagged_old_versions=False)
+        versions = each.health(sample=False).versions
+        assert versions.reclaimable_bytes == explained.stats.bytes_removed
+        assert versions.unverified_bytes == explained.waiting_bytes
+        assert versions.kept == len(explained.kept_versions)
+    ds.cleanup_old_versions(older_than=everything, error_if_tagged_old_versions=False)
+    assert ds.health(sample=False).versions.reclaimable_bytes == 0
