@@ -103,7 +103,9 @@ class _Run:
         options = self._compaction_options(planned, health)
         plan = plan_compaction(planned, options)
         if not plan.tasks:
-            return replace(step, note=f"no group of fragments fits max_bytes={self._options.max_bytes}")
+            return replace(
+                step, note=f"no group of fragments fits the limits, max_source_bytes={options.max_source_bytes}"
+            )
         rounds = rounds_of(plan.tasks, timed=self._options.max_seconds is not None)
         figures: Counter[str] = Counter()
         errors: list[Exception] = []

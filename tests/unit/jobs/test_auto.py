@@ -109,7 +109,7 @@ def test_max_bytes(uri: str) -> None:
     ds = _small(uri, 40)
     step = ds.optimize.auto(max_bytes=10).step("compact")
     assert step is not None
-    assert (step.outcome, step.note) == ("skipped", "no group of fragments fits max_bytes=10")
+    assert (step.outcome, step.note) == ("skipped", "no group of fragments fits the limits, max_source_bytes=10")
     assert ds.version == 1
     size = ds.health(sample=False).bytes.data
     step = ds.optimize.auto(target_rows_per_fragment=100, max_bytes=size // 2).step("compact")

@@ -29,7 +29,7 @@ _FILES, _DELETION, _ID = 2, 3, 1
 _PATH, _FIELDS, _COLUMNS, _MAJOR, _MINOR, _BYTES, _FILE_BASE = 1, 2, 3, 4, 5, 6, 7
 _TYPE, _READ_VERSION, _FILE_ID, _DELETION_BASE = 1, 2, 3, 7
 _BLOCK = 1 << 13
-_FILE_BYTES_MAX = np.uint64(1 << 50)
+_FILE_BYTES_MAX = np.uint64(1 << 45)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class FragmentFiles:
     """Columns over data files, and over deletion files; rows are positions in the list of fragments.
 
     ``data_paths`` are as the manifest has them, relative to ``data/``; ``data_bytes`` is 0 where the size is not
-    recorded (or above 1 PiB). ``deletion_paths`` are relative to the root. Bases are -1 where a file is in the table's
+    recorded (or above 32 TiB). ``deletion_paths`` are relative to the root. Bases are -1 where a file is in the table's
     own directory.
     """
 
@@ -59,6 +59,19 @@ class FragmentFiles:
     deletion_rows: Ints
     deletion_paths: list[str]
     deletion_bases: Ints
+
+    def data_file(self, place: int) -> DataFile:
+        """The entry of one data file."""
+        layout, base = self.layouts[self.data_layouts[place]], int(self.data_bases[place])
+        return DataFile(
+            path=self.data_paths[place],
+            fields=layout.fields,
+            column_indices=layout.column_indices,
+            file_major_version=layout.version[0],
+            file_minor_version=layout.version[1],
+            file_size_bytes=int(self.data_bytes[place]),
+            base_id=None if base == NO_BASE else base,
+        )
 
 
 class _Collector:
@@ -140,13 +153,22 @@ def _add_data_files(found: _Collector, raw: Sequence[bytes], data: bytes, top: S
     found.rows.append(spans.rows[kept] + start)
     found.sizes.append(_sizes(files.numbers[_BYTES][kept]))
     found.bases.append(_bases(files, _FILE_BASE)[kept])
-    found.paths += [text.decode() for text in paths]
+    found.paths += _texts(paths, raw, path)
     for key in zip(fields, columns, majors, minors, strict=True):
         if key not in found.known:
             found.known[key] = found.number_of(_layout(*key, path))
         found.numbers.append(found.known[key])
     for row in odd_rows.tolist():
         found.add_values(start + row, decode_fragment(raw[row], path).files)
+
+
+def _texts(paths: Iterator[bytes], raw: Sequence[bytes], path: str) -> list[str]:
+    try:
+        return [text.decode() for text in paths]
+    except UnicodeDecodeError:
+        for data in raw:
+            decode_fragment(data, path)  # says which one it is
+        raise
 
 
 def _sizes(recorded: Longs) -> Ints:

@@ -17,9 +17,7 @@ import numpy as np
 from tablewright.data.file_end import LEGACY_BEFORE, column_bytes
 from tablewright.data.prefetch import spread
 from tablewright.errors import CorruptTable
-from tablewright.format.fragment import DataFile
 from tablewright.format.fragment.entries import FileLayout, FragmentFiles
-from tablewright.format.fragment.facts import NO_BASE
 from tablewright.format.schema import Schema
 from tablewright.format.wire import Ints
 from tablewright.snapshot.snapshot import Snapshot
@@ -81,20 +79,10 @@ def _evenly(places: Ints, count: int) -> Ints:
 
 def _dead_bytes(snapshot: Snapshot, files: FragmentFiles, columns: tuple[int, ...], place: int) -> int | None:
     """What the dead columns of one file take; ``None`` if it is missing or no data file, which ``validate`` reports."""
-    layout = files.layouts[files.data_layouts[place]]
-    base = int(files.data_bases[place])
-    store, path = snapshot.data_place(
-        DataFile(
-            path=files.data_paths[place],
-            fields=layout.fields,
-            column_indices=layout.column_indices,
-            file_major_version=layout.version[0],
-            file_minor_version=layout.version[1],
-            base_id=None if base == NO_BASE else base,
-        )
-    )
+    file = files.data_file(place)
+    store, path = snapshot.data_place(file)
     try:
-        sizes = column_bytes(store, path, int(files.data_bytes[place]))
+        sizes = column_bytes(store, path, file.file_size_bytes)
     except (ObjectNotFound, CorruptTable):
         return None
     return sum(sizes[column] for column in columns if column < len(sizes))

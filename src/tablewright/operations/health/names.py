@@ -74,10 +74,7 @@ class Names:
         """Whether a file in the directory is named: by itself, or as a part of an index or of a data file's blobs."""
         if path in self.data or path in self.deletions or path in self.transactions:
             return True
-        directory = path.rpartition("/")[0]
-        return f"{directory}.lance" in self.data or any(
-            parent in self.index_dirs for parent in (directory, directory.rpartition("/")[0])
-        )
+        return f"{path.rpartition('/')[0]}.lance" in self.data or "/".join(path.split("/")[:2]) in self.index_dirs
 
 
 def _prefixed(paths: list[str], bases: Ints, prefixes: Prefixes) -> list[str]:

@@ -75,7 +75,7 @@ def _families(health: HealthFacts) -> Iterator[Family]:
         "reclaimable_bytes",
         "bytes",
         "What a cleanup that keeps only the latest and tagged versions would free.",
-        _by("kind", {files.kind: files.bytes for files in versions.reclaimable}) or _one(0),
+        _by("kind", dict.fromkeys(_FILE_KINDS, 0) | {files.kind: files.bytes for files in versions.reclaimable}),
     )
     yield from _of_indices(health)
     yield from _of_measurements(health)
@@ -83,6 +83,7 @@ def _families(health: HealthFacts) -> Iterator[Family]:
     yield "recommended", "", "1 for an action that is recommended now.", _by("action", actions)
 
 
+_FILE_KINDS = ("data files", "deletion files", "index files", "transaction files", "manifests")
 _ACTIONS = ("compact", "optimize_indices", "cleanup")
 
 

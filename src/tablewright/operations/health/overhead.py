@@ -13,6 +13,7 @@ import numpy as np
 
 from tablewright.data.read import read_fragment
 from tablewright.data.sizes import fixed_width
+from tablewright.errors import CorruptTable, UnsupportedFeature
 from tablewright.format.field import Field, is_blob
 from tablewright.format.fragment import Fragment
 from tablewright.format.schema import Schema
@@ -30,11 +31,21 @@ Piece = tuple[Fragment, int]
 
 
 def measure_overhead(snapshot: Snapshot, options: HealthOptions) -> ReadOverhead | None:
-    """Measure within the options' bounds; ``None`` if no row is deleted, or no column can be read for it."""
+    """Measure within the options' bounds; ``None`` if no row is deleted, or no column can be read for it.
+
+    Nor is there a measurement if a file is missing or damaged: ``validate`` says more about it.
+    """
     column = narrowest_column(snapshot.schema)
     pieces = _sample(snapshot, options.sample_rows)
     if column is None or not pieces:
         return None
+    try:
+        return _measure(snapshot, options, column, pieces)
+    except (CorruptTable, UnsupportedFeature):
+        return None
+
+
+def _measure(snapshot: Snapshot, options: HealthOptions, column: Field, pieces: Sequence[Piece]) -> ReadOverhead:
     clock = snapshot.world.clock
     begin = clock.monotonic()
     for fragment, _ in pieces:

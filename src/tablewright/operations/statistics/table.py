@@ -49,8 +49,9 @@ def _deletion_bytes(snapshot: Snapshot) -> int:
 def field_bytes(snapshot: Snapshot) -> dict[int, int]:
     """Bytes on disk by field id, in the order of the schema."""
     found: Counter[int] = Counter()
-    files = (file for fragment in snapshot.fragments for file in fragment.files)
-    for counted in prefetch(lambda file: _bytes_of(snapshot, file), files, window=_FILES_AHEAD):
+    files = files_of(snapshot.fragments)
+    places = range(len(files.data_paths))
+    for counted in prefetch(lambda place: _bytes_of(snapshot, files.data_file(place)), places, window=_FILES_AHEAD):
         found.update(counted)
     return {field.id: found[field.id] for field in snapshot.schema.fields}
 

@@ -46,7 +46,7 @@ def _decoded(found: FragmentList) -> tuple[list[Any], list[Any]]:
         (
             row,
             file.path,
-            file.file_size_bytes if file.file_size_bytes <= 1 << 50 else 0,
+            file.file_size_bytes if file.file_size_bytes <= 1 << 45 else 0,
             file.base_id,
             file.fields,
             file.column_indices,
@@ -113,3 +113,14 @@ def test_an_unknown_kind_of_deletion_file_is_refused() -> None:
 def test_no_fragments() -> None:
     files = files_of(FragmentList())
     assert (files.data_paths, files.deletion_paths, len(files.data_bytes)) == ([], [], 0)
+
+
+def test_a_path_that_is_no_text_is_refused() -> None:
+    broken = FragmentList([FragmentList.of([_fragment(3)]).raw[0].replace(b"3.lance", b"\xff.lance")])
+    with pytest.raises(CorruptTable):
+        files_of(broken)
+
+
+def test_one_file_as_a_value() -> None:
+    fragment = _fragment(7)
+    assert files_of(FragmentList.of([fragment])).data_file(0) == fragment.files[0]

@@ -139,7 +139,7 @@ def test_missing_files_are_counted(tmp_path: Path) -> None:
     ds = tw.write_dataset({"id": range(100), "b": range(100)}, tmp_path, max_rows_per_file=50)
     ds.drop_columns(["b"])
     next((tmp_path / "data").iterdir()).unlink()
-    health = tw.dataset(tmp_path).health(sample=False)
+    health = tw.dataset(tmp_path).health()
     assert health.bytes.missing_files == 1
     assert "missing files" in str(health)
 

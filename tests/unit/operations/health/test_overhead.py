@@ -58,3 +58,13 @@ def test_nothing_to_measure() -> None:
     ds = tw.write_dataset({"id": range(10)}, "memory://overhead-none", mode="overwrite")
     assert measure_overhead(table_of(ds).snapshot, HealthOptions()) is None
     assert ds.health(sample=False).read_overhead is None
+
+
+def test_a_missing_file_is_not_measured() -> None:
+    ds = tw.write_dataset({"id": range(10)}, "memory://overhead-missing", mode="overwrite")
+    ds.delete("id < 3")
+    snapshot = table_of(ds).snapshot
+    for info in list(snapshot.world.store.list("data")):
+        snapshot.world.store.delete(info.path)
+    assert measure_overhead(snapshot, HealthOptions()) is None
+    assert ds.health().bytes.missing_files == 1

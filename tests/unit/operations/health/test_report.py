@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
@@ -39,6 +40,10 @@ def test_plain_values_are_json(health: TableHealth) -> None:
     assert plain["worst_fragments"][0]["deleted_rows"] == 300
     assert plain["recommendations"][0]["action"] == "compact"
     assert "fragments" not in plain
+
+
+def test_it_can_be_pickled(health: TableHealth) -> None:
+    assert str(pickle.loads(pickle.dumps(health))) == str(health)
 
 
 def test_it_is_frozen(health: TableHealth) -> None:
