@@ -14,10 +14,18 @@ import pytest
 import tablewright as tw
 from tablewright.api.pinned import table_of
 from tablewright.format.envelope import encode_manifest_file
-from tablewright.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment, FragmentList
+from tablewright.format.fragment import (
+    DataFile,
+    DeletionFile,
+    DeletionFileType,
+    Fragment,
+    FragmentList,
+    encode_fragment,
+)
 from tablewright.format.manifest import Manifest
 from tablewright.format.naming import manifest_path
 from tablewright.format.schema import Schema
+from tablewright.format.wire import encode_varint
 from tablewright.operations.health import HealthOptions, measure_health
 from tablewright.snapshot.snapshot import open_snapshot
 from tablewright.storage import open_store
@@ -160,29 +168,39 @@ def test_stable_row_ids_fill_the_manifest() -> None:
     assert manifest.row_ids > 0
 
 
-def _many(count: int, versions: int) -> World:
-    """A table of manifests alone: two data files per fragment, one of them with a dead column."""
-    world = memory_world()
+def _fragment(number: int) -> Fragment:
+    """Two data files, one of them with a dead column, and up to 19 deleted rows."""
     kinds: dict[str, Any] = {"file_major_version": 2, "file_minor_version": 2, "file_size_bytes": FILE}
+    deletion = DeletionFile(file_type=DeletionFileType.BITMAP, read_version=1, id=1, num_deleted_rows=number % 20)
+    return Fragment(
+        id=number,
+        files=(
+            DataFile(path=f"a{number:09d}.lance", fields=(0, -2), column_indices=(0, 1), **kinds),
+            DataFile(path=f"b{number:09d}.lance", fields=(1,), column_indices=(0,), **kinds),
+        ),
+        physical_rows=100,
+        deletion=deletion if number % 20 else None,
+    )
 
-    def fragment(number: int) -> Fragment:
-        hidden = number % 20
-        deletion = DeletionFile(file_type=DeletionFileType.BITMAP, read_version=1, id=number, num_deleted_rows=hidden)
-        return Fragment(
-            id=number,
-            files=(
-                DataFile(path=f"a{number}.lance", fields=(0, -2), column_indices=(0, 1), **kinds),
-                DataFile(path=f"b{number}.lance", fields=(1,), column_indices=(0,), **kinds),
-            ),
-            physical_rows=100,
-            deletion=deletion if hidden else None,
-        )
 
+def _many(count: int, versions: int) -> World:
+    """A table of manifests alone. Fragments are made from twenty samples, because encoding each takes its time."""
+    first = 1 << 14
+    samples = [encode_fragment(_fragment(first + number)) for number in range(20)]
+    raw = []
+    for number in range(first, first + count):
+        sample = first + (number - first) % 20
+        data = samples[sample - first].replace(b"%09d.lance" % sample, b"%09d.lance" % number)
+        raw.append(data.replace(encode_varint(sample), encode_varint(number), 1))
+    fragments = FragmentList(raw)
+    assert fragments[count - 1] == replace(
+        _fragment(first + count - 1), deletion=_fragment(first + (count - 1) % 20).deletion
+    )
+    world = memory_world()
     schema = Schema.from_arrow(pa.schema([("id", pa.int64()), ("x", pa.string())]))
-    fragments = FragmentList.of(fragment(number) for number in range(count))
     for version in range(1, versions + 1):
         manifest = Manifest(
-            schema=schema, fragments=fragments, version=version, max_fragment_id=count - 1, timestamp_ns=10**18
+            schema=schema, fragments=fragments, version=version, max_fragment_id=first + count, timestamp_ns=10**18
         )
         world.store.put(manifest_path(version), encode_manifest_file(manifest, b""))
     return world
