@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.differential.referee import UNDER_TEST, assert_same_rows, lance, numbers, ours
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "lance-blob"
 
 pytestmark = pytest.mark.skipif(UNDER_TEST == "lance", reason="auto is ours alone")
 
@@ -41,3 +44,15 @@ def test_rows_and_indices_stay_right(stable: bool, tmp_path: Path) -> None:
         assert theirs.count_rows(f"id = {key}") == mine.count_rows(f"id = {key}") == int(key % 5 != 0)
     assert_same_rows(lance.dataset(uri, version="before").to_table(), expected)
     assert mine.health(sample=False).versions.reclaimable_bytes == 0
+
+
+def test_what_compaction_does_not_support_is_skipped(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "v2_2.2" / "table", tmp_path / "table")
+    mine = ours.dataset(str(tmp_path / "table"))
+    version = mine.version
+    step = mine.optimize.auto().step("compact")
+    assert step is None or step.outcome in ("skipped", "done")
+    if step is not None and step.outcome == "skipped":
+        assert "blob" in step.note
+        assert mine.version == version
+    lance.dataset(str(tmp_path / "table")).validate()

@@ -14,6 +14,7 @@ Tests: ``tests/unit/jobs/test_auto.py``, ``tests/concurrency/test_auto.py``.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from tablewright.errors import CommitConflict, InvalidRequest, UnsupportedFeature
@@ -42,6 +43,7 @@ from tablewright.snapshot.standing import open_newest
 __all__ = ["run_auto"]
 
 _NO_INDICES = "index optimisation is not part of this release: let pylance's optimize.optimize_indices() do it"
+_ERRORS_SHOWN = 3
 
 
 def run_auto(table: Table, options: AutoOptions) -> tuple[Snapshot, AutoReport]:
@@ -120,9 +122,9 @@ class _Run:
             errors += done.result.errors
             if done.snapshot.version > self._newest.version:
                 self._newest = done.snapshot
-        note = "; ".join([*filter(None, [note]), *map(str, errors)])
-        outcome = FAILED if errors and not figures["fragments_removed"] else DONE
-        return replace(step, outcome=outcome, note=note, figures=dict(figures))
+        texts = list(dict.fromkeys(map(str, errors)))[:_ERRORS_SHOWN]
+        outcome = DONE if figures["fragments_removed"] or not errors else _outcome(errors)
+        return replace(step, outcome=outcome, note="; ".join([*filter(None, [note]), *texts]), figures=dict(figures))
 
     def _compaction_options(self, snapshot: Snapshot, health: TableHealth) -> CompactionOptions:
         given = {
@@ -141,3 +143,8 @@ class _Run:
         if options.retain_versions is not None:
             note += f", retain_versions={options.retain_versions}" if note else ""
         return replace(step, outcome=DONE, note=note, figures=asdict(stats))
+
+
+def _outcome(errors: Sequence[Exception]) -> str:
+    """Of a step that did nothing: what this release can't do is skipped, all else has failed."""
+    return SKIPPED if all(isinstance(error, UnsupportedFeature) for error in errors) else FAILED

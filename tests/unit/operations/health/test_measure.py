@@ -13,6 +13,7 @@ import pytest
 
 import tablewright as tw
 from tablewright.api.pinned import table_of
+from tablewright.errors import StorageError
 from tablewright.format.envelope import encode_manifest_file
 from tablewright.format.fragment import (
     DataFile,
@@ -29,7 +30,7 @@ from tablewright.format.wire import encode_varint
 from tablewright.operations.health import HealthOptions, measure_health
 from tablewright.snapshot.snapshot import open_snapshot
 from tablewright.storage import open_store
-from tablewright.testing.faulty_store import FaultyStore
+from tablewright.testing.faulty_store import FailBefore, FaultyStore, at_call
 from tablewright.testing.worlds import memory_world
 from tablewright.world import World
 
@@ -225,3 +226,23 @@ def test_a_hundred_thousand_fragments_take_few_calls(monkeypatch: pytest.MonkeyP
     assert [growth.rows_added for growth in health.growth] == [0, 0]
     assert len(str(health).splitlines()) < 40
     assert health.fragments.num_rows == 100_000
+
+
+def test_a_store_that_fails_at_any_call_is_a_storage_error() -> None:
+    world = memory_world()
+    ds = tw.write_dataset({"id": range(40), "x": range(40)}, world, max_rows_per_file=20)
+    ds.tags.create("first", 1)
+    ds.delete("id < 9")
+    ds.create_branch("dev")
+    ds.drop_columns(["x"])
+    store = FaultyStore(world.store)
+    measure_health(open_snapshot(replace(world, store=store)), HealthOptions())
+    count = len(store.calls)
+    assert count > 10
+    for number in range(count):
+        faulty = FaultyStore(world.store, at_call(number, FailBefore()))
+        try:
+            health = measure_health(open_snapshot(replace(world, store=faulty)), HealthOptions())
+        except StorageError:
+            continue
+        assert health.rows.live == 31
