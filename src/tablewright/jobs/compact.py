@@ -28,7 +28,7 @@ from tablewright.engine.local import LocalEngine
 from tablewright.errors import CommitConflict, CommitUnknown, CorruptTable, InvalidRequest
 from tablewright.format.deletion_vectors.lance import choose_type
 from tablewright.format.fragment import DeletionFile, Fragment
-from tablewright.format.naming import data_path, deletion_path
+from tablewright.format.naming import data_paths, deletion_path
 from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import ReserveFragments, Transaction
 from tablewright.jobs.attempt import Done, GiveUp, Job, Made
@@ -80,12 +80,12 @@ class CompactMade(Made):
     groups: tuple[Group, ...]
     deletion_paths: tuple[str, ...]
 
-    @property
-    def superseded(self) -> list[str]:
-        """Column files that were carried again later."""
-        used = {data_path(file.path) for group in self.groups for fragment in group.new for file in fragment.files}
-        carried = {path for group in self.groups for path in group.carried_paths}
-        return sorted(carried - used)
+    def needless(self, committed: Snapshot) -> list[str]:
+        """Files that the new version does not name: columns carried again later, and outputs without live rows."""
+        ids = [fragment.id for group in self.groups for fragment in group.new]
+        places = committed.fragments.positions(ids).tolist()
+        named = {path for place in places if place >= 0 for path in data_paths((committed.fragments[place],))}
+        return sorted(path for group in self.groups for path in group.paths if _data_file(path) not in named)
 
 
 class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
@@ -356,9 +356,9 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
         """The next attempt uses the files."""
 
     def result(self, made: CompactMade, committed: Committed | None) -> Compacted:
-        """What was replaced by what. Carried columns that were carried again are removed."""
+        """What was replaced by what. Files that the new version does not need are removed."""
         if committed is not None:
-            discard_files(self._world.store, made.superseded)
+            discard_files(self._world.store, made.needless(committed.snapshot))
         return self._over(metrics_of(made.groups))
 
     def close(self, error: BaseException | None) -> None:
@@ -408,6 +408,12 @@ def _is_lost(group: Group, now: Now, rewritten: frozenset[int] | None, newest: S
         if not has_changed(group.old, now):
             raise
         return True  # its deletion files were cleaned up: where its rows are now can't be said
+
+
+def _data_file(path: str) -> str:
+    """The data file that a path belongs to: it is one, or lies in the directory of its blobs."""
+    folder, name = path.rsplit("/", 1)
+    return path if name.endswith(".lance") else f"{folder}.lance"
 
 
 def _ids(fragments: Iterable[Fragment]) -> tuple[int, ...]:

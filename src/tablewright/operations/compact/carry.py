@@ -115,13 +115,11 @@ def with_carried(group: Group, now: Now, carried: Sequence[Carried]) -> Group:
         for fragment in group.new
     )
     paths = tuple(path for each in carried for path in each.paths)
-    columns = tuple(data_path(each.file.path) for each in carried)
     return replace(
         group,
         new=new,
         known=now,
         paths=(*group.paths, *paths),
-        carried_paths=(*group.carried_paths, *columns),
     )
 
 

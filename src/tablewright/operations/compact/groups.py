@@ -60,7 +60,7 @@ class Group:
     """Old fragments as they were read, and the new ones under their reserved ids.
 
     ``known`` is the state of the old fragments whose columns the new files hold; ``None`` where one is gone.
-    ``paths`` are all files that were written for the group, ``carried_paths`` the column files among them.
+    ``paths`` are all files that were written for the group.
     """
 
     read_version: int
@@ -68,7 +68,6 @@ class Group:
     new: tuple[Fragment, ...]
     known: tuple[Fragment | None, ...]
     paths: tuple[str, ...] = ()
-    carried_paths: tuple[str, ...] = ()
 
     def address_map(self, context: ReadContext) -> AddressMap:
         """The map from old to new addresses."""

@@ -32,4 +32,4 @@ def test_the_newest_values_are_written_for_each_new_fragment() -> None:
     ]
     assert values == [[100, 102, 3], [None, None]]  # the rows of the last fragment are gone
     assert stale_columns(done, now, newest.schema) == ()
-    assert {path for each in carried for path in each.paths} == set(done.carried_paths)
+    assert {path for each in carried for path in each.paths} <= set(done.paths)

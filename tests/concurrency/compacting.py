@@ -1,0 +1,129 @@
+"""Tables to be compacted while others write, by us or by pylance; and what has to be true of them afterwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.concurrency.leftovers import unreferenced
+
+import tablewright as tw
+from tablewright.operations.compact.task import GroupTask, Rewritten, rewrite_group
+from tablewright.world import World
+
+__all__ = ["OPTIONS", "Reads", "as_read", "assert_sound", "expected", "made", "meanwhile", "new_rows", "paths_in"]
+
+ROWS, PER_FILE, DIM = 300, 50, 8
+OPTIONS = {"target_rows_per_fragment": 80}
+"""Six fragments become three groups of two."""
+
+VERSIONS = ["_row_created_at_version", "_row_last_updated_at_version"]
+FILTERS = ("key = 17", "key in (3, 60, 140, 299)", "key >= 95 and key < 105", "key > 1000", "key is null")
+
+
+def new_rows(start: int, count: int) -> pa.Table:
+    """Rows with these ids; vectors follow from the id."""
+    ids = np.arange(start, start + count)
+    vectors = np.random.default_rng(start).random((count, DIM), np.float32)
+    return pa.table(
+        {
+            "id": ids,
+            "key": ids,
+            "v": [f"x{id}" for id in ids],
+            "n": pa.array(ids, pa.int32()),
+            "vec": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIM),
+        }
+    )
+
+
+def made(path: Path, *, stable: bool, indexed: bool) -> None:
+    """Six fragments, some rows of which are deleted; with an index of each kind, made by pylance."""
+    tw.write_dataset(new_rows(0, ROWS), str(path), max_rows_per_file=PER_FILE, enable_stable_row_ids=stable)
+    tw.dataset(str(path)).delete("id % 7 = 3")
+    if indexed:
+        dataset = lance.dataset(str(path))
+        dataset.create_scalar_index("key", "BTREE")
+        dataset.create_index("vec", "IVF_PQ", num_partitions=2, num_sub_vectors=2, num_bits=4)
+
+
+def as_read(dataset: Any, *, stable: bool) -> pa.Table:
+    """All rows by id, with their ids and versions where these are stable."""
+    columns = [*dataset.schema.names, *(VERSIONS if stable else [])]
+    return dataset.to_table(columns=columns, with_row_id=stable).combine_chunks().sort_by("id")
+
+
+def expected(path: Path, *, stable: bool) -> pa.Table:
+    """What a reader finds now; both libraries must agree."""
+    ours = as_read(tw.dataset(str(path)), stable=stable)
+    assert ours.equals(as_read(lance.dataset(str(path)), stable=stable))
+    return ours
+
+
+def paths_in(path: Path) -> set[str]:
+    """Every file of a table."""
+    found = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
+    return {file.relative_to(path).as_posix() for file in found}
+
+
+def assert_sound(path: Path, rows: pa.Table, *, stable: bool) -> None:
+    """The newest version has these rows for both libraries, valid metadata, right indices, and no spare file."""
+    ours, theirs = tw.dataset(str(path)), lance.dataset(str(path))
+    ours.validate()
+    theirs.validate()
+    assert as_read(ours, stable=stable).equals(rows)
+    assert as_read(theirs, stable=stable).equals(rows)
+    assert theirs.count_rows() == ours.count_rows() == rows.num_rows
+    _assert_index_answers(ours, theirs)
+    spare = unreferenced(ours, paths_in(path))
+    assert not spare, f"no version names {sorted(spare)}"
+
+
+def _assert_index_answers(ours: tw.LanceDataset, theirs: Any) -> None:
+    def ids(filter: str, **options: Any) -> list[int]:
+        return sorted(theirs.to_table(columns=["id"], filter=filter, **options)["id"].to_pylist())
+
+    for filter in FILTERS:
+        flat = ids(filter, use_scalar_index=False)
+        assert ids(filter, use_scalar_index=True) == flat, f"the index answers {filter} otherwise"
+        assert sorted(ours.to_table(columns=["id"], filter=filter)["id"].to_pylist()) == flat
+    for id in (1, 60, 255):
+        nearest = {"column": "vec", "q": np.random.default_rng(id).random(DIM, np.float32), "k": 5}
+        probes = {"nprobes": 2, "refine_factor": 100}
+        flat = theirs.to_table(columns=["id"], nearest=nearest | {"use_index": False})["id"].to_pylist()
+        assert theirs.to_table(columns=["id"], nearest=nearest | probes)["id"].to_pylist() == flat
+
+
+class Reads:
+    """How often each group of fragments was rewritten. ``then`` runs once, after the last of them."""
+
+    def __init__(self, groups: int, then: Callable[[], object]) -> None:
+        self.groups: list[tuple[int, ...]] = []
+        self._last, self._then, self._others = groups, then, False
+
+    def __call__(self, task: GroupTask, world: World) -> Rewritten:
+        result = rewrite_group(task, world)
+        if len(self.groups) == self._last and self._others:
+            return result
+        self.groups.append(tuple(fragment.id for fragment in task.task.fragments))
+        if len(self.groups) == self._last:
+            self._others = True
+            self._then()
+            self._others = False
+        return result
+
+
+@contextmanager
+def meanwhile(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object], groups: int = 3) -> Iterator[Reads]:
+    """Compactions of this process run ``then`` once their groups are rewritten; each group may be read once."""
+    reads = Reads(groups, then)
+    with monkeypatch.context() as patch:
+        patch.setattr("tablewright.jobs.compact.rewrite_group", reads)
+        yield reads
+    assert len(set(reads.groups)) == len(reads.groups) == groups, f"read more than once: {reads.groups}"
