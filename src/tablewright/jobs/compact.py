@@ -272,13 +272,13 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
 
     def _drop(self, group: Group) -> None:
         """Another compaction was first: what was written for this group goes, unless it is what they committed."""
-        self._remove(group)
+        self._remove(path for path in group.paths if path in self._written or path in self._given_files)
         self._dropped.add(_ids(group.old))
 
-    def _remove(self, group: Group) -> None:
-        ours = [path for path in group.paths if path in self._written or path in self._given_files]
-        discard_files(self._world.store, ours)
-        self._written.difference_update(ours)
+    def _remove(self, paths: Iterable[str]) -> None:
+        gone = list(paths)
+        discard_files(self._world.store, gone)
+        self._written.difference_update(gone)
 
     def _carried(self, places: list[_Place], newest: Snapshot, work: Work) -> list[_Place]:
         """The groups with all columns that others wrote meanwhile; those for which that failed are left out."""
@@ -298,7 +298,7 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
         }
         self._written |= {path for result in results for path in result.paths}
         if errors and newest_of_table(newest).version > newest.version:
-            self._discard_carried(results)
+            self._remove(path for result in results for path in result.paths)
             raise CorruptTable(newest.location.uri, (str(next(iter(errors.values()))),))  # is placed on the newer one
         size = sum(result.bytes_written for result in results)
         self._metrics = replace(self._metrics, bytes_carried=self._metrics.bytes_carried + size)
@@ -322,13 +322,8 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
                 yield with_carried(group, now, mine), now
             else:
                 self._failed.append((group.old, failed))
-                self._discard_carried(mine)
-                self._remove(group)
-
-    def _discard_carried(self, results: Iterable[Carried]) -> None:
-        paths = [path for result in results for path in result.paths]
-        discard_files(self._world.store, paths)
-        self._written.difference_update(paths)
+                self._remove(path for result in mine for path in result.paths)
+                self._remove(path for path in group.paths if path in self._written)
 
     def _hidden(self, places: list[_Place], newest: Snapshot, work: Work) -> dict[int, DeletionFile]:
         """Deletion files for the rows that are gone meanwhile, by new fragment id; none is written for an empty one."""
