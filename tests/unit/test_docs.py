@@ -1,23 +1,32 @@
-"""Every Python block of the guide runs, page by page (Spark's page in tests/spark)."""
+"""Every Python block of the guide runs, page by page (Spark's page in tests/spark).
+
+Where a block of ``text`` follows, it is what the block prints; ``…`` in it matches anything up to the end of the line.
+"""
 
 from __future__ import annotations
 
 import ast
 import builtins
+import io
 import re
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "guide"
-BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 PAGES = sorted(page.name for page in GUIDE.glob("*.md"))
 
 
 def run(page: Path, **names: object) -> None:
-    for block in BLOCK.findall(page.read_text()):
-        exec(compile(block, str(page), "exec"), names)
+    for block, expected in BLOCK.findall(page.read_text()):
+        with redirect_stdout(io.StringIO()) as printed:
+            exec(compile(block, str(page), "exec"), names)
+        if expected:
+            pattern, output = re.escape(expected).replace("…", ".*"), printed.getvalue()
+            assert re.fullmatch(pattern, output), f"{page.name} shows\n{expected}\nand not\n{output}"
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name != "spark.md"])
