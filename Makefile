@@ -20,7 +20,7 @@ install: $(STAMP) ## what everything needs, into .venv
 
 referee: $(PYPAIMON_STAMP) ## pypaimon, which judges the Paimon tests, into .venv-pypaimon
 
-demo: $(STAMP) ## a table of documents with embeddings on embedded Spark, in a minute
+demo: $(STAMP) ## the life of a table on embedded Spark, in a minute: written, upserted, compacted under a writer, cleaned
 	@$(PYTHON) examples/demo.py
 
 test: $(STAMP) $(PYPAIMON_STAMP) ## all tests, Spark included

@@ -1,4 +1,4 @@
-"""``make demo``: a table of documents with embeddings, on Spark, in Arrow, back in time, and in pylance.
+"""``make demo``: the life of a table of documents with embeddings, on Spark, and what pylance says of it.
 
 Run it with a path to keep the table: ``python examples/demo.py /tmp/documents.lance``.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ SCHEMA = pa.schema(
         pa.field("title", pa.string()),
         pa.field("topic", pa.string()),
         pa.field("crawled", pa.timestamp("us", "UTC")),
+        pa.field("visits", pa.int64()),
         pa.field("embedding", pa.list_(pa.float32(), DIMENSIONS)),
     ]
 )
@@ -51,39 +54,91 @@ def main(arguments: list[str]) -> int:
 
 
 def steps(uri: str) -> bool:
-    """Write, append, read, travel, compare."""
+    """Written, upserted, updated, deleted, compacted under a writer, changes read, cleaned; then pylance is asked."""
     with step("Start an embedded Spark session"):
         from tablewright.engine.spark.session import embedded_session
 
         spark = embedded_session(brief=True)
 
     with step("Write a DataFrame of 20,000 documents: executors write the files, one commit shows them"):
-        ds = tw.write_dataset(documents(spark, 0, 20_000, "2026-01-01"), uri, schema=SCHEMA)
+        first = documents(spark, 0, 20_000, "2026-01-01")
+        ds = tw.write_dataset(first, uri, schema=SCHEMA, enable_stable_row_ids=True)
     ds.tags.create("first-crawl", ds.version)
     tell(ds, "tagged [cyan]first-crawl[/]")
 
-    with step("Append 5,000 more the next day"):
-        ds = tw.write_dataset(documents(spark, 20_000, 25_000, "2026-01-02"), ds, mode="append")
-    tell(ds)
+    with step("Upsert the next day's 5,000: those that are known are updated, new ones are inserted"):
+        merge = ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        counts = merge.execute(documents(spark, 18_000, 23_000, "2026-01-02"))
+    tell(ds, f"({counts['num_updated_rows']:,} updated, {counts['num_inserted_rows']:,} inserted)")
 
-    with step("Read it in Spark: only two columns leave the files"):
-        counts = ds.to_spark(spark, columns=["topic", "crawled"]).groupBy("topic").count().orderBy("topic").toArrow()
-    show(counts)
+    with step("Update one column: it is written in place, the embeddings stay where they are"):
+        counts = ds.update({"visits": "visits + 1"}, where="topic IN ('astronomy', 'databases')")
+    tell(ds, f"({counts['num_rows_updated']:,} updated)")
 
-    with step("Read it in Arrow: a filter in SQL"):
-        found = ds.to_table(columns=["id", "title"], filter="topic = 'databases' AND id % 2500 < 10")
-    show(found)
+    with step("Delete a topic"):
+        counts = ds.delete("topic = 'baking'")
+    tell(ds, f"({counts['num_deleted_rows']:,} deleted)")
 
-    with step("Travel to the first crawl"):
-        before = tw.dataset(uri, version="first-crawl")
-    tell(before, "while the latest is version " + str(before.latest_version))
+    with step("Ask how healthy that left it"):
+        health = ds.health()
+    console.print(
+        f"  {health.rows.deleted_share:.0%} of the rows and {health.bytes.dead_share:.0%} of the bytes are dead"
+    )
+    console.print("\n".join(f"  {each.action}: {each.reason}" for each in health.recommendations))
+
+    with step("Compact it, while a writer updates and deletes all the time"), writer(uri) as written:
+        metrics = ds.optimize.compact_files()
+    ds.checkout_latest()
+    tell(ds, f"({metrics.fragments_removed} fragments became {metrics.fragments_added})")
+    console.print(
+        f"  the writer committed {len(written)} times; {metrics.rows_hidden} rows that it changed while they were "
+        "being rewritten are hidden in the new fragments, and nothing was read again"
+    )
+
+    with step("Read what changed since the first crawl, as a net result: a compaction is no change"):
+        changes = ds.changes(1, net=True, columns=["id"]).to_table()
+    show(changes.group_by("_change_type").aggregate([("id", "count")]).sort_by("_change_type"))
+
+    with step("Remove old versions; the tagged one stays"):
+        stats = ds.cleanup_old_versions(retain_versions=1, error_if_tagged_old_versions=False)
+    console.print(f"  {stats.old_versions} versions and {stats.data_files_removed} data files are gone")
 
     with step("Open the same table with pylance, and let it judge"):
-        agreed = compare(uri, ds, before)
+        agreed = compare(uri, ds, tw.dataset(uri, version="first-crawl"))
     with step("Ask pylance for the nearest neighbours of document 3"):
         near = neighbours(uri, ds)
     show(near)
-    return agreed
+    return agreed and all(written)
+
+
+@contextmanager
+def writer(uri: str) -> Iterator[list[bool]]:
+    """A thread that updates and deletes documents, one commit each, until the block ends.
+
+    The list has an entry per commit: whether it hit its one document.
+    """
+    done, begun = threading.Event(), threading.Event()
+    committed: list[bool] = []
+
+    def work() -> None:
+        ds = tw.dataset(uri)
+        for id in range(2, 20_000, 6):  # documents about cycling
+            if id % 12 < 6:
+                committed.append(ds.delete(f"id = {id}")["num_deleted_rows"] == 1)
+            else:
+                committed.append(ds.update({"visits": "100"}, where=f"id = {id}")["num_rows_updated"] == 1)
+            begun.set()
+            if done.is_set():
+                return
+
+    with ThreadPoolExecutor(1) as pool:
+        thread = pool.submit(work)
+        begun.wait(timeout=60)
+        try:
+            yield committed
+        finally:
+            done.set()
+            thread.result()  # raises what it raised
 
 
 def documents(spark: Any, start: int, end: int, day: str) -> Any:
@@ -110,7 +165,9 @@ def documents(spark: Any, start: int, end: int, day: str) -> Any:
     frame = spark.range(start, end, 1, 4).mapInArrow(
         invent, "id long, title string, topic string, embedding array<float>"
     )
-    return frame.selectExpr("id", "title", "topic", f"timestamp'{day} 00:00:00' AS crawled", "embedding")
+    return frame.selectExpr(
+        "id", "title", "topic", f"timestamp'{day} 00:00:00' AS crawled", "0L AS visits", "embedding"
+    )
 
 
 def compare(uri: str, ours: Any, before: Any) -> bool:
