@@ -1,7 +1,8 @@
 """Changes of rows and columns as ``LanceDataset`` offers them: pylance's names and arguments.
 
-Each moves the dataset to the version it made. ``prepare_…`` returns the same change to be explained, run, or run
-without a commit.
+Each moves the dataset to the version it made, and then cleans up if the table's config asks for it
+(``lance.auto_cleanup.*``), unless ``skip_auto_cleanup=True``. ``prepare_…`` returns the same change to be explained,
+run, or run without a commit.
 
 Tests: ``tests/unit/api/test_changes.py``, ``tests/differential/test_update.py``, ``tests/differential/test_delete.py``.
 """
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablewright.api import columns as column_verbs
+from tablewright.api.auto_cleanup import commits
 from tablewright.api.merge_insert import MergeInsertBuilder
 from tablewright.api.pinned import Pinned
 from tablewright.api.prepared import PreparedColumns, PreparedDelete, PreparedUpdate, retry_options
@@ -31,6 +33,7 @@ class ChangeVerbs(Pinned):
 
     # ---- rows
 
+    @commits
     def delete(
         self,
         predicate: str | pc.Expression,
@@ -38,6 +41,7 @@ class ChangeVerbs(Pinned):
         conflict_retries: int = 10,
         retry_timeout: timedelta = _RETRY_TIMEOUT,
         isolation: str = "snapshot",
+        skip_auto_cleanup: bool = False,
     ) -> dict[str, int]:
         """Delete the rows that match; this dataset moves to the new version.
 
@@ -71,6 +75,7 @@ class ChangeVerbs(Pinned):
         """
         return PreparedDelete(self, predicate, retry_options(conflict_retries, retry_timeout), isolation)
 
+    @commits
     def update(
         self,
         updates: Mapping[str, str],
@@ -81,6 +86,7 @@ class ChangeVerbs(Pinned):
         *,
         write_mode: str = "auto",
         isolation: str = "snapshot",
+        skip_auto_cleanup: bool = False,
     ) -> dict[str, int]:
         """Give columns new values, by SQL expressions, in the rows that match (without ``where``: in all).
 
@@ -149,7 +155,8 @@ class ChangeVerbs(Pinned):
         """
         return MergeInsertBuilder(self, on, dedupe=dedupe, schema_evolution=schema_evolution)
 
-    def truncate_table(self) -> None:
+    @commits
+    def truncate_table(self, *, skip_auto_cleanup: bool = False) -> None:
         """Delete all rows; schema, settings and earlier versions stay.
 
         >>> import tablewright as tw
@@ -162,12 +169,15 @@ class ChangeVerbs(Pinned):
 
     # ---- columns
 
+    @commits
     def add_columns(
         self,
         transforms: Any,
         read_columns: Sequence[str] | None = None,
         reader_schema: pa.Schema | None = None,
         batch_size: int | None = None,
+        *,
+        skip_auto_cleanup: bool = False,
     ) -> None:
         """Add columns; existing data stay as they are, each fragment gets one more data file.
 
@@ -200,7 +210,8 @@ class ChangeVerbs(Pinned):
         """
         return column_verbs.add_columns(self, transforms, read_columns, reader_schema, batch_size)
 
-    def alter_columns(self, *alterations: Mapping[str, Any]) -> None:
+    @commits
+    def alter_columns(self, *alterations: Mapping[str, Any], skip_auto_cleanup: bool = False) -> None:
         """Change columns. Each alteration is a dict: ``path``, and ``name``, ``nullable`` or ``data_type``.
 
         Names and nullability are metadata only. A new type within the same family (integers, floats, texts, lists of
@@ -215,7 +226,8 @@ class ChangeVerbs(Pinned):
         """
         column_verbs.alter_columns(self, alterations)
 
-    def drop_columns(self, columns: Sequence[str]) -> None:
+    @commits
+    def drop_columns(self, columns: Sequence[str], *, skip_auto_cleanup: bool = False) -> None:
         """Forget columns, or members of structs by their path. Data files are not touched.
 
         >>> import tablewright as tw
@@ -226,7 +238,16 @@ class ChangeVerbs(Pinned):
         """
         column_verbs.drop_columns(self, columns)
 
-    def merge(self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None) -> None:
+    @commits
+    def merge(
+        self,
+        data_obj: Any,
+        left_on: str,
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        skip_auto_cleanup: bool = False,
+    ) -> None:
         """Add the columns of other data, which is looked up by a key: a left join.
 
         Rows without a partner get null. Of several partners the last counts. The key has one type on both sides;

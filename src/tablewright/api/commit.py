@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tablewright.api.ignored import tell_cleanup
 from tablewright.api.operation import LanceOperation, Transaction
 from tablewright.api.pinned import Pinned, place_of
 from tablewright.api.translate import from_operation, to_operation
@@ -54,7 +53,6 @@ def commit_transaction(
     check_callable(commit_lock, "commit_lock", "a function of the version that returns a context manager")
     given, world = place_of(base_uri, storage_options)
     transaction = _transaction(operation, read_version, commit_message)
-    tell_cleanup(_config_keys(transaction.operation))
     base = _base(world, transaction, None if given is None else given.snapshot)
     transaction = replace(transaction, read_version=0 if base is None else base.version)
     if detached:
@@ -77,12 +75,6 @@ def commit_transaction(
                 world, transaction, base=base, affected=affected, options=options, recheck=recheck
             ).snapshot
     return Table(snapshot) if given is None else given.at(snapshot)
-
-
-def _config_keys(operation: values.Operation) -> list[str]:
-    """The config keys that an operation sets."""
-    update = getattr(operation, "config_updates", None)
-    return [] if update is None else [key for key, value in update.entries.items() if value is not None]
 
 
 def _seconds(timeout: timedelta | None) -> float:

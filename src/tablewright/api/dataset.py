@@ -17,12 +17,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablewright.api import commit as commits
+from tablewright.api import commit as committing
+from tablewright.api.auto_cleanup import AutoCleanupConfig, cleanup_config, commits
 from tablewright.api.change_verbs import ChangeVerbs
 from tablewright.api.cleanup_verbs import CleanupVerbs
 from tablewright.api.health_verbs import HealthVerbs
 from tablewright.api.identity_verbs import IdentityVerbs
-from tablewright.api.ignored import cleanup_config, tell_unused_lock
+from tablewright.api.ignored import tell_unused_lock
 from tablewright.api.locate import instant_ns, open_world
 from tablewright.api.not_offered import PylanceNames
 from tablewright.api.operation import LanceOperation, Transaction
@@ -249,7 +250,8 @@ class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, Cleanup
         """Move this dataset to the newest version."""
         move(self, open_snapshot(self._world).after(self._snapshot))
 
-    def restore(self) -> None:
+    @commits
+    def restore(self, *, skip_auto_cleanup: bool = False) -> None:
         """Make this version the newest again, as a new version."""
         move(self, restore(self._table))
 
@@ -266,11 +268,13 @@ class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, Cleanup
 
     # ---- writing
 
+    @commits
     def insert(self, data: Any, *, schema: pa.Schema | None = None, mode: str = "append", **options: Any) -> None:
         """Add rows; this dataset moves to the new version."""
         self._pin(table_of(write_dataset(data, self, schema=schema, mode=mode, **options)))
 
     @staticmethod
+    @commits
     def commit(
         base_uri: str | Path | LanceDataset,
         operation: LanceOperation.BaseOperation | Transaction,
@@ -283,8 +287,9 @@ class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, Cleanup
         *,
         commit_message: str | None = None,
         enable_stable_row_ids: bool | None = None,
-        commit_timeout: timedelta | None = commits.DEFAULT_COMMIT_TIMEOUT,
+        commit_timeout: timedelta | None = committing.DEFAULT_COMMIT_TIMEOUT,
         affected_rows: Any = None,
+        skip_auto_cleanup: bool = False,
     ) -> LanceDataset:
         """Create a new version from an operation whose files are already written.
 
@@ -298,7 +303,7 @@ class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, Cleanup
         >>> tw.LanceDataset.commit(ds, tw.LanceOperation.Append(new), read_version=ds.version).count_rows()
         2
         """
-        table = commits.commit_transaction(
+        table = committing.commit_transaction(
             base_uri,
             operation,
             read_version,
@@ -315,6 +320,7 @@ class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, Cleanup
         return _like(base_uri, table)
 
     @staticmethod
+    @commits
     def commit_batch(
         dest: str | Path | LanceDataset,
         transactions: Sequence[Transaction],
@@ -324,14 +330,15 @@ class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, Cleanup
         detached: bool | None = False,
         max_retries: int = 20,
         *,
-        commit_timeout: timedelta | None = commits.DEFAULT_COMMIT_TIMEOUT,
+        commit_timeout: timedelta | None = committing.DEFAULT_COMMIT_TIMEOUT,
+        skip_auto_cleanup: bool = False,
     ) -> dict[str, Any]:
         """Commit several append transactions as one version; returns ``{"dataset": …, "merged": …}``.
 
         A transaction that is in the list twice, or whose fragments came into the table since its ``read_version``, is
         refused: its rows would come twice. So a batch whose commit got no answer can be committed again.
         """
-        merged = commits.merged_appends(transactions)
+        merged = committing.merged_appends(transactions)
         dataset = LanceDataset.commit(
             dest,
             merged,
@@ -353,6 +360,7 @@ class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, Cleanup
         drop_table(open_world(base_uri, storage_options), ignore_not_found=ignore_not_found)
 
 
+@commits
 def write_dataset(
     data_obj: Any,
     uri: str | Path | World | LanceDataset,
@@ -368,11 +376,12 @@ def write_dataset(
     data_storage_version: str | None = None,
     enable_v2_manifest_paths: bool = True,
     enable_stable_row_ids: bool = False,
-    auto_cleanup_options: Mapping[str, Any] | None = None,
+    auto_cleanup_options: AutoCleanupConfig | Mapping[str, Any] | None = None,
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     engine: Any = None,
     spark: Any = None,
+    skip_auto_cleanup: bool = False,
 ) -> LanceDataset:
     """Write ``data_obj`` to a table and return the new version.
 
@@ -381,7 +390,8 @@ def write_dataset(
     polars frame, a dict of columns, a list of dicts, or a Spark DataFrame, which its executors write.
     ``max_rows_per_group`` has no effect (data files have no row groups); it is accepted because scripts pass it.
     ``enable_stable_row_ids``, ``data_storage_version`` and ``auto_cleanup_options`` count for a new table; a warning
-    says where they have no effect. ``auto_cleanup_options`` are stored and not acted on, which another warning says.
+    says where they have no effect. ``auto_cleanup_options`` (``interval``, ``older_than_seconds``,
+    ``retain_versions``) let every ``interval``-th version clean up old ones; ``skip_auto_cleanup`` leaves that out now.
 
     >>> import tablewright as tw
     >>> ds = tw.write_dataset([{"id": 1, "text": "one"}], "memory://write-example")

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow.compute as pc
 
+from tablewright.api.auto_cleanup import commits
 from tablewright.api.changes_feed import Changes, changes_of
 from tablewright.api.delta import DatasetDelta, delta_of
 from tablewright.api.pinned import Pinned, run_on
@@ -20,7 +21,8 @@ __all__ = ["IdentityVerbs"]
 class IdentityVerbs(Pinned):
     """The part of a dataset that knows rows by their ids."""
 
-    def enable_stable_row_ids(self) -> None:
+    @commits
+    def enable_stable_row_ids(self, *, skip_auto_cleanup: bool = False) -> None:
         """Give this table row ids that survive updates and compaction, from the next version on.
 
         Only metadata is written: existing rows keep their present row ids, so indices stay valid, and count as created

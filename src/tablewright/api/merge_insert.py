@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablewright.api.auto_cleanup import commits
 from tablewright.api.merge_source import incoming
 from tablewright.api.operation import Transaction
 from tablewright.api.pinned import Pinned, run_on, table_of
@@ -136,7 +137,10 @@ class MergeInsertBuilder:
         return self
 
     # --------------------------------------------------------------------------------------------------------- running
-    def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> dict[str, int]:
+    @commits
+    def execute(
+        self, data_obj: Any, *, schema: pa.Schema | None = None, skip_auto_cleanup: bool = False
+    ) -> dict[str, int]:
         """Merge the data, and move the dataset to the new version; returns what it did, in numbers.
 
         ``schema`` is what data are cast to, or what an iterator can't tell.

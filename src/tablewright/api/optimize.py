@@ -5,15 +5,20 @@ Tests: ``tests/unit/api/test_optimize.py``, ``tests/differential/test_compact.py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tablewright.api.auto_cleanup import AutoCleanupConfig, cleanup_config, commits
 from tablewright.api.compaction import CompactionMetrics, compact, options_for
 from tablewright.api.pinned import Pinned, move, table_of
+from tablewright.errors import InvalidRequest
+from tablewright.format.transaction import MapUpdate, UpdateConfig
 from tablewright.jobs.auto import run_auto
+from tablewright.jobs.commit import commit_operation
 from tablewright.jobs.compact import CompactJob
 from tablewright.jobs.report import Report
 from tablewright.jobs.work import Work
+from tablewright.operations.cleanup.auto import PREFIX, auto_options, is_due
 from tablewright.operations.compact.options import CompactionOptions
 from tablewright.operations.compact.plan import CompactionPlan, plan_compaction
 from tablewright.operations.health.auto import AutoOptions, AutoReport
@@ -39,7 +44,8 @@ class PreparedCompaction:
         self._snapshot = table_of(dataset).snapshot
         self._plan = plan_compaction(self._snapshot, options)
 
-    def execute(self) -> CompactionMetrics:
+    @commits
+    def execute(self, *, skip_auto_cleanup: bool = False) -> CompactionMetrics:
         """Run and commit it."""
         return compact(self._dataset, self._options, plan=self._current())
 
@@ -49,7 +55,8 @@ class PreparedCompaction:
         work = Work(table, UncommittedFiles(table.world.store), Report())
         return CompactJob(self._options, table.world).explain(self._current(), work)
 
-    def analyze_plan(self) -> str:
+    @commits
+    def analyze_plan(self, *, skip_auto_cleanup: bool = False) -> str:
         """Execute it, and say what it did."""
         plan, report = self._current(), Report()
         metrics = compact(self._dataset, self._options, plan=plan, report=report)
@@ -63,7 +70,7 @@ class PreparedCompaction:
 
 
 class DatasetOptimizer:
-    """Compaction of one dataset.
+    """Compaction of one dataset, and its automatic cleanup.
 
     >>> import tablewright as tw
     >>> ds = tw.write_dataset({"id": range(40)}, "memory://optimize-example", max_rows_per_file=10)
@@ -105,6 +112,7 @@ class DatasetOptimizer:
         move(self._dataset, newest)
         return report
 
+    @commits
     def compact_files(
         self,
         *,
@@ -124,6 +132,7 @@ class DatasetOptimizer:
         max_source_bytes: int | None = None,
         excluded_fragment_ids: Sequence[int] | None = None,
         data_storage_version: str | None = None,
+        skip_auto_cleanup: bool = False,
     ) -> CompactionMetrics:
         """Rewrite small fragments together, and those with many deleted rows or dead columns by themselves.
 
@@ -132,9 +141,44 @@ class DatasetOptimizer:
         it: what they commit meanwhile is taken over. Groups whose task fails raise
         :class:`~tablewright.errors.CompactionIncomplete` once the others are committed.
         """
-        given = {name: value for name, value in locals().items() if name != "self"}
+        given = {name: value for name, value in locals().items() if name not in ("self", "skip_auto_cleanup")}
         return self.prepare_compact_files(**given).execute()
 
     def prepare_compact_files(self, **options: Any) -> PreparedCompaction:
         """A compaction that can be explained before it runs; options as in :meth:`compact_files`."""
         return PreparedCompaction(self._dataset, options_for(self._dataset, options))
+
+    def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig | Mapping[str, Any]) -> None:
+        """Clean up old versions after every ``interval`` versions: those older than ``older_than_seconds``.
+
+        ``retain_versions`` keeps the newest ones, too. It is stored in the table's config, where every Lance writer
+        acts on it.
+
+        >>> import tablewright as tw
+        >>> ds = tw.write_dataset({"id": [1]}, "memory://auto-cleanup-example")
+        >>> ds.optimize.enable_auto_cleanup({"interval": 2, "older_than_seconds": 0})
+        >>> for number in range(5):
+        ...     ds.insert({"id": [number]})
+        >>> [each["version"] for each in ds.versions()]
+        [5, 6, 7]
+        """
+        config = cleanup_config(auto_cleanup_config)
+        age = auto_cleanup_config.get("older_than_seconds")
+        if age is not None:
+            config[PREFIX + "older_than"] = f"{age}s"
+        if PREFIX + "interval" not in config:
+            raise InvalidRequest("enable_auto_cleanup needs an interval: after how many versions it runs.")
+        auto_options(config)
+        is_due(config, ())
+        _update_config(self._dataset, config)
+
+    def disable_auto_cleanup(self) -> None:
+        """Stop cleaning up after commits."""
+        keys = [key for key in table_of(self._dataset).snapshot.manifest.config if key.startswith(PREFIX)]
+        _update_config(self._dataset, dict.fromkeys(keys))
+
+
+@commits
+def _update_config(dataset: Pinned, values: Mapping[str, str | None]) -> None:
+    update = UpdateConfig(config_updates=MapUpdate(entries=dict(values)))
+    move(dataset, commit_operation(table_of(dataset), update))

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow.compute as pc
 
+from tablewright.api.auto_cleanup import commits
 from tablewright.api.inputs import UnknownInput
 from tablewright.api.operation import Transaction
 from tablewright.api.pinned import Pinned, run_on, table_of
@@ -64,7 +65,8 @@ class PreparedChange(ABC, Generic[P]):
     def _explained(self, plan: P, table: Table, verbose: bool) -> str:
         """The plan in words."""
 
-    def execute(self) -> dict[str, int]:
+    @commits
+    def execute(self, *, skip_auto_cleanup: bool = False) -> dict[str, int]:
         """Run and commit it; after a true conflict again, on the newest version."""
         return self._execute(Report())
 
@@ -82,7 +84,8 @@ class PreparedChange(ABC, Generic[P]):
         table = table_of(self._dataset)
         return self._explained(self._plan_of(table), table, verbose)
 
-    def analyze_plan(self) -> str:
+    @commits
+    def analyze_plan(self, *, skip_auto_cleanup: bool = False) -> str:
         """Execute it, and say what it did."""
         plan, report = self._plan_of(table_of(self._dataset)), Report()
         return "\n".join([str(plan), *report.lines(self._execute(report))])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tablewright.api.ignored import tell_cleanup
+from tablewright.api.auto_cleanup import commits
 from tablewright.api.pinned import Pinned, move, table_of
 from tablewright.checks import listed
 from tablewright.errors import InvalidRequest
@@ -36,26 +36,39 @@ class SettingsVerbs(Pinned):
         """Table config."""
         return dict(self._table.snapshot.manifest.config)
 
-    def update_config(self, values: Mapping[str, str | None], replace: bool = False) -> dict[str, str]:
+    @commits
+    def update_config(
+        self, values: Mapping[str, str | None], replace: bool = False, *, skip_auto_cleanup: bool = False
+    ) -> dict[str, str]:
         """Set config keys (``None`` removes one) and return the new state."""
         _update_maps(self, values, "config", replacing=replace)
         return self.config()
 
-    def delete_config_keys(self, keys: Iterable[str]) -> None:
+    @commits
+    def delete_config_keys(self, keys: Iterable[str], *, skip_auto_cleanup: bool = False) -> None:
         """Remove config keys."""
         self.update_config(dict.fromkeys(listed(keys, "keys")))
 
-    def update_metadata(self, values: Mapping[str, str | None], replace: bool = False) -> dict[str, str]:
+    @commits
+    def update_metadata(
+        self, values: Mapping[str, str | None], replace: bool = False, *, skip_auto_cleanup: bool = False
+    ) -> dict[str, str]:
         """Set table metadata (``None`` removes a key) and return the new state."""
         _update_maps(self, values, "table_metadata", replacing=replace)
         return self.metadata
 
-    def update_schema_metadata(self, values: Mapping[str, str | None], replace: bool = False) -> dict[str, str]:
+    @commits
+    def update_schema_metadata(
+        self, values: Mapping[str, str | None], replace: bool = False, *, skip_auto_cleanup: bool = False
+    ) -> dict[str, str]:
         """Set schema metadata (``None`` removes a key) and return the new state."""
         _update_maps(self, values, "schema_metadata", replacing=replace)
         return self.schema_metadata
 
-    def update_field_metadata(self, values: Mapping[str, Mapping[str, str | None]], replace: bool = False) -> None:
+    @commits
+    def update_field_metadata(
+        self, values: Mapping[str, Mapping[str, str | None]], replace: bool = False, *, skip_auto_cleanup: bool = False
+    ) -> None:
         """Set metadata of fields, by column path."""
         schema = self._table.snapshot.schema
         for entries in _checked_texts(values, nested=True).values():
@@ -70,7 +83,6 @@ def _update_maps(dataset: Pinned, updates: Mapping[str, str | None], which: str,
     none = UpdateConfig()
     match which:
         case "config":
-            tell_cleanup(key for key, value in update.entries.items() if value is not None)
             operation = replace(none, config_updates=update)
         case "table_metadata":
             operation = replace(none, table_metadata_updates=update)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablewright.api.ignored import tell_cleanup, tell_only_at_creation
+from tablewright.api.ignored import tell_only_at_creation
 from tablewright.api.inputs import as_schema, as_source
 from tablewright.api.metadata import FragmentMetadata
 from tablewright.api.pinned import Pinned, place_of
@@ -56,7 +56,6 @@ def write_table(
     given, world = place_of(uri, storage_options)
     base = None if given is None else given.snapshot
     incoming, write = _incoming(data_obj, schema, world, base, settings.mode, engine, spark, progress)
-    tell_cleanup(settings.config)
     job = WriteJob(
         world=world, settings=settings, incoming=incoming, write=write, properties=properties, lock=commit_lock
     )

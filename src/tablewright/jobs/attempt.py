@@ -4,7 +4,8 @@
 2. *Make*: plan and run the tasks. A further attempt first asks the job whether what it made before can be moved onto
    the newer version (``rebase``), which may run tasks of its own; else it is planned and run again.
 3. *Commit*. The transaction's own commit loop passes other versions by metadata alone; a conflict that it raises needs
-   another attempt.
+   another attempt. So does a version that was cleaned up while it was read. A commit that comes late looks first
+   whether its files are still there (:mod:`tablewright.transaction.written`).
 4. A failed attempt removes the files that it wrote, unless it is unknown whether the commit succeeded
    (:class:`~tablewright.errors.CommitUnknown`), or the job keeps them for the next attempt (``lost``).
 
@@ -22,17 +23,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from tablewright.errors import CommitConflict, CommitUnknown
+from tablewright.errors import CommitConflict, CommitUnknown, CorruptTable
 from tablewright.format.transaction import Transaction
 from tablewright.jobs.report import Report
 from tablewright.jobs.table import Table
 from tablewright.jobs.work import Work
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.snapshot.standing import open_newest
+from tablewright.snapshot.standing import Standing, open_newest, standing
 from tablewright.storage.uncommitted import UncommittedFiles, removed_on_failure
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.commit import Committed, Recheck, commit
 from tablewright.transaction.retry import RetryOptions, with_retries
+from tablewright.transaction.written import check_written
 from tablewright.world import World
 
 __all__ = ["Done", "GiveUp", "Job", "Made", "attempts", "make", "run_job"]
@@ -191,7 +193,7 @@ class _Execution(Generic[P, M, R]):
 
     def __init__(self, job: Job[P, M, R], table: Table, report: Report, plan: P | None) -> None:
         self._job, self._table, self._report, self._first_plan = job, table, report, plan
-        self._now_ns = table.world.clock.now_ns()
+        self._now_ns, self._began = table.world.clock.now_ns(), table.world.clock.monotonic()
         self._known = table.snapshot
         self._last: M | None = None
 
@@ -203,12 +205,23 @@ class _Execution(Generic[P, M, R]):
         self._report.attempts += 1
         if number:
             self._known = open_newest(self._known)
-        with removed_on_failure(self._table.world.store) as files:
-            work = Work(self._table, files, self._report, self._job.stays_here)
-            made = self._moved(work) or self._planned_and_run(work, number)
+        try:
+            with removed_on_failure(self._table.world.store) as files:
+                work = Work(self._table, files, self._report, self._job.stays_here)
+                made = self._moved(work) or self._planned_and_run(work, number)
+        except CorruptTable as error:
+            raise self._explained(error) from error
         if not isinstance(made, Done):
             self._last = made
         return made
+
+    def _explained(self, error: CorruptTable) -> Exception:
+        """A version that was cleaned up while it was read is like one that another writer has overtaken."""
+        found = standing(self._known.world, self._known)
+        if found is not Standing.GONE:
+            return error
+        name, version = type(self._job).__name__.removesuffix("Job"), self._known.version
+        return CommitConflict(name, "cleanup", version, reason=f"version {version} was cleaned up while it was read")
 
     def _moved(self, work: Work) -> M | Done[R] | None:
         return None if self._last is None else self._job.rebase(self._last, self._known, work)
@@ -222,6 +235,7 @@ class _Execution(Generic[P, M, R]):
     def _commit(self, made: M | Done[R], number: int) -> Done[R]:
         if isinstance(made, Done):
             return made
+        check_written(self._table.world, made.transaction, made.base, self._began)
         with self._report.stage("Commit"):
             committed = self._job.commit(made, number)
         if committed.passed:

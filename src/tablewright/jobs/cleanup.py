@@ -85,9 +85,12 @@ def explain_cleanup(
     )
 
 
-def clean_up(table: Table, options: CleanupOptions) -> CleanupStats:
-    """Remove old versions, and the files that no version needs any more."""
-    return _Cleanup(table, options).run()
+def clean_up(table: Table, options: CleanupOptions, *, current: int | None = None) -> CleanupStats:
+    """Remove old versions, and the files that no version needs any more.
+
+    ``current`` is the version from which on all stay, by default the table's own.
+    """
+    return _Cleanup(table, options, current).run()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +108,9 @@ class _Survey:
 class _Cleanup:
     """One cleanup. Mutable: it learns names as it reads manifests."""
 
-    def __init__(self, table: Table, options: CleanupOptions) -> None:
+    def __init__(self, table: Table, options: CleanupOptions, current: int | None = None) -> None:
         self._table, self._options = table, options
+        self._current = table.snapshot.version if current is None else current
         self._world, self._store = table.world, table.world.store
         self._branch = table.snapshot.branch
         self._main = main_world(self._world, self._branch)
@@ -179,7 +183,7 @@ class _Cleanup:
         }
         selected = select_versions(
             timestamps,
-            self._table.snapshot.version,
+            self._current,
             self._options,
             refs,
             now_ns=self._world.clock.now_ns(),

@@ -27,6 +27,7 @@ from tablewright.storage.base import exists
 from tablewright.storage.uncommitted import UncommittedFiles
 from tablewright.transaction.commit import CommitOptions, commit
 from tablewright.transaction.retry import RetryOptions
+from tablewright.transaction.written import check_written
 from tablewright.world import World
 
 __all__ = ["RowWriter", "WriteJob", "latest_or_none"]
@@ -75,6 +76,7 @@ class WriteJob:
     def run(self, base: Snapshot | None, plan: WritePlan) -> Snapshot:
         """Write the rows and commit them; ``plan`` is that of ``base``."""
         last: _Written | None = None
+        began = self.world.clock.monotonic()
 
         def make(number: int) -> _Written:
             nonlocal last
@@ -83,7 +85,7 @@ class WriteJob:
 
         retries = None if self.settings.mode == "append" else RetryOptions(conflict_retries=0)
         try:
-            return attempts(self.world, make, lambda made, _: self._commit(made), _keep, retries)
+            return attempts(self.world, make, lambda made, _: self._commit(made, began), _keep, retries)
         except CommitUnknown:
             raise  # the version may exist: its files have to stay
         except Exception:
@@ -118,34 +120,35 @@ class WriteJob:
 
     # ---- committing
 
-    def _commit(self, made: _Written) -> Snapshot:
+    def _commit(self, made: _Written, began: float) -> Snapshot:
         try:
-            return self._commit_onto(made.base, made.plan, made)
+            return self._commit_onto(made.base, made.plan, made, began)
         except TableExists:
             if self.settings.mode == "create":
                 raise
         try:
-            return self._commit_on_theirs(made)
+            return self._commit_on_theirs(made, began)
         except CommitConflict as conflict:
             raise GiveUp(conflict) from conflict
 
-    def _commit_onto(self, base: Snapshot | None, plan: WritePlan, made: _Written) -> Snapshot:
+    def _commit_onto(self, base: Snapshot | None, plan: WritePlan, made: _Written, began: float) -> Snapshot:
         transaction = finish_write(plan, made.fragments, self.world.ids.uuid(), self.properties)
         settings = self.settings
+        check_written(self.world, transaction, base, began)
         options = CommitOptions(v2_manifest_names=settings.enable_v2_manifest_paths, creation=settings.creation)
         with self.lock(plan.read_version + 1) if self.lock is not None else nullcontext():
             snapshot = commit(self.world, transaction, base=base, options=options).snapshot
             made.files.release()  # a lock that fails when it is left fails after the commit
             return snapshot
 
-    def _commit_on_theirs(self, made: _Written) -> Snapshot:
+    def _commit_on_theirs(self, made: _Written, began: float) -> Snapshot:
         """Another writer created the table while we wrote: our files join it if they carry the same field ids."""
         theirs = open_snapshot(self.world)
         again = self.plan(theirs)
         if again.columns.fields != made.plan.columns.fields or again.options != made.plan.options:
             reason = "the table was created with other columns"
             raise CommitConflict("Append", "Overwrite", theirs.version, reason=reason)
-        return self._commit_onto(theirs, replace(again, options=made.plan.options), made)
+        return self._commit_onto(theirs, replace(again, options=made.plan.options), made, began)
 
 
 def latest_or_none(world: World) -> Snapshot | None:

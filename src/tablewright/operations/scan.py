@@ -33,6 +33,7 @@ from tablewright.reading.projection import Selection, extend_selection, select_c
 from tablewright.reading.run import count_matches, exact_batches, limited, run_reads, slices
 from tablewright.reading.scan_task import ScanTask, choose_fragments, default_batch_size, row_counts, scan_task
 from tablewright.snapshot.snapshot import Snapshot
+from tablewright.snapshot.standing import while_it_stands
 from tablewright.world import World
 
 __all__ = [
@@ -195,7 +196,8 @@ def count_rows(plan: ScanPlan, snapshot: Snapshot) -> int:
     """How many rows the scan returns; without a filter that is read from the metadata."""
     whole = plan.whole
     if whole.reads.predicate is not None:
-        rows = count_matches(snapshot, whole.reads.counting(), whole.fragments, whole.first_rows)
+        with while_it_stands(snapshot):
+            rows = count_matches(snapshot, whole.reads.counting(), whole.fragments, whole.first_rows)
     else:
         physical, live = row_counts(whole.fragments)
         rows = physical if whole.reads.include_deleted else live
@@ -204,6 +206,11 @@ def count_rows(plan: ScanPlan, snapshot: Snapshot) -> int:
 
 
 def _run(plan: ScanPlan, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+    with while_it_stands(snapshot):
+        yield from _read(plan, snapshot)
+
+
+def _read(plan: ScanPlan, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
     whole = plan.whole
     if plan.ordering:
         wanted = None if plan.limit is None else min(plan.limit + plan.offset, _ROWS_MAX)

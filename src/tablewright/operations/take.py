@@ -12,8 +12,9 @@ outside the table is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,7 @@ from tablewright.format.row_address import Addresses, RowAddress
 from tablewright.reading.fragment import FragmentScan, ReadPlan
 from tablewright.reading.projection import select_members
 from tablewright.snapshot.snapshot import Snapshot
+from tablewright.snapshot.standing import while_it_stands
 
 __all__ = [
     "positions_within",
@@ -42,8 +44,23 @@ __all__ = [
 
 Columns = Sequence[str] | Mapping[str, str] | None
 Indices = npt.NDArray[np.int64]
+P = ParamSpec("P")
 
 
+def _told_if_cleaned_up(take: Callable[P, pa.Table]) -> Callable[P, pa.Table]:
+    """Missing files of a version that was cleaned up are its own error. The version is the first argument."""
+
+    @wraps(take)
+    def taken(*args: P.args, **kwargs: P.kwargs) -> pa.Table:
+        snapshot = args[0]
+        assert isinstance(snapshot, Snapshot)
+        with while_it_stands(snapshot):
+            return take(*args, **kwargs)
+
+    return taken
+
+
+@_told_if_cleaned_up
 def take_positions(snapshot: Snapshot, indices: Any, columns: Columns = None) -> pa.Table:
     """Rows by their position among the live rows of the table."""
     ends = np.cumsum(snapshot.fragments.live_rows)
@@ -58,6 +75,7 @@ def take_positions(snapshot: Snapshot, indices: Any, columns: Columns = None) ->
     return _gather(snapshot, fragments, offsets, columns)
 
 
+@_told_if_cleaned_up
 def take_fragment_positions(snapshot: Snapshot, fragment: Fragment, indices: Any, columns: Columns = None) -> pa.Table:
     """Rows by their position among the live rows of one fragment."""
     positions = positions_within(indices, fragment.live_rows, f"fragment {fragment.id}")
@@ -66,6 +84,7 @@ def take_fragment_positions(snapshot: Snapshot, fragment: Fragment, indices: Any
     return _gather(snapshot, np.full(len(offsets), index, np.int64), offsets, columns)
 
 
+@_told_if_cleaned_up
 def take_row_ids(snapshot: Snapshot, row_ids: Any, columns: Columns = None) -> pa.Table:
     """Rows by row id: the stable one, or the address where the table has none. Ids of deleted rows are left out."""
     if not snapshot.manifest.stable_row_ids:
@@ -76,6 +95,7 @@ def take_row_ids(snapshot: Snapshot, row_ids: Any, columns: Columns = None) -> p
     return _gather(snapshot, _positions_of(snapshot, fragment_ids), offsets, columns)
 
 
+@_told_if_cleaned_up
 def take_addresses(snapshot: Snapshot, addresses: Any, columns: Columns = None) -> pa.Table:
     """Rows by address (:class:`~tablewright.format.row_address.RowAddress`). Deleted rows are left out."""
     numbers = whole_numbers(addresses, "row address").astype(np.uint64)

@@ -20,6 +20,7 @@ from tablewright.format.fragment import DataFile, Fragment, problems_of_fragment
 from tablewright.format.row_ids import decode_row_ids, decode_versions
 from tablewright.snapshot.files import read_deletion_vector
 from tablewright.snapshot.snapshot import Snapshot
+from tablewright.snapshot.standing import while_it_stands
 from tablewright.storage.base import ObjectNotFound
 
 __all__ = ["validate"]
@@ -33,7 +34,8 @@ def validate(snapshot: Snapshot, map: Map) -> None:
     found = [problem for problems in checked for problem in problems]
     found = found or _repeated_row_ids(snapshot)  # row ids are compared only where the counts of rows are right
     if found:
-        raise CorruptTable(snapshot.entry.path, tuple(found))
+        with while_it_stands(snapshot):
+            raise CorruptTable(snapshot.entry.path, tuple(found))
 
 
 def problems_of(snapshot: Snapshot, fragment: Fragment) -> list[str]:

@@ -15,6 +15,8 @@ wrote before (:func:`stands_with`), because the version below may have been clea
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 
 from tablewright.errors import CorruptTable, InvalidRequest, VersionNotFound
@@ -26,7 +28,16 @@ from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage.base import ObjectNotFound, exists
 from tablewright.world import World
 
-__all__ = ["Standing", "check_standing", "open_newest", "replaced", "shares_files", "standing", "stands_with"]
+__all__ = [
+    "Standing",
+    "check_standing",
+    "open_newest",
+    "replaced",
+    "shares_files",
+    "standing",
+    "stands_with",
+    "while_it_stands",
+]
 
 
 class Standing(Enum):
@@ -53,6 +64,18 @@ def standing(world: World, snapshot: Snapshot) -> Standing:
     then = snapshot.manifest
     same = (now.transaction_file, now.timestamp_ns) == (then.transaction_file, then.timestamp_ns)
     return Standing.SAME if same else Standing.REPLACED
+
+
+@contextmanager
+def while_it_stands(snapshot: Snapshot) -> Iterator[None]:
+    """Read a version. If files are missing because it was cleaned up, the error says so: :class:`VersionNotFound`."""
+    try:
+        yield
+    except CorruptTable as error:
+        if standing(snapshot.world, snapshot) is not Standing.GONE:
+            raise
+        hint = "It was cleaned up since it was opened, and its files are gone. Open it again; a tag keeps a version."
+        raise VersionNotFound(snapshot.location.uri, f"Version {snapshot.version}", hint) from error
 
 
 def stands_with(world: World, snapshot: Snapshot, path: str) -> bool:

@@ -82,6 +82,7 @@ from tablewright.transaction.passed import Passed
 from tablewright.transaction.rebase import past
 from tablewright.transaction.rebaser import Rebaser
 from tablewright.transaction.recheck import FollowsRewrites, Recheck, past_rewrite
+from tablewright.transaction.recorded import record
 from tablewright.transaction.row_id_switch import enables_row_ids
 from tablewright.transaction.translate import translate
 from tablewright.world import World
@@ -143,7 +144,9 @@ def commit(
     and raises :class:`~tablewright.errors.CommitConflict` if the operation has to run again because of it.
     """
     loop = _Loop(world, transaction, affected, options or CommitOptions(), recheck, started=world.clock.monotonic())
-    return loop.create() if base is None else loop.run(base)
+    committed = loop.create() if base is None else loop.run(base)
+    record(committed.snapshot)
+    return committed
 
 
 def _name(operation: Operation) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablewright as tw
-from tablewright.api.ignored import cleanup_config
+from tablewright.api.auto_cleanup import cleanup_config
 from tablewright.api.write import properties_of
 from tablewright.errors import CommitConflict, InvalidRequest, SchemaMismatch, TableExists
 from tablewright.storage import open_store
