@@ -210,18 +210,18 @@ class _Execution(Generic[P, M, R]):
                 work = Work(self._table, files, self._report, self._job.stays_here)
                 made = self._moved(work) or self._planned_and_run(work, number)
         except CorruptTable as error:
-            raise self._explained(error) from error
+            self._check_still_there(error)
+            raise
         if not isinstance(made, Done):
             self._last = made
         return made
 
-    def _explained(self, error: CorruptTable) -> Exception:
+    def _check_still_there(self, error: CorruptTable) -> None:
         """A version that was cleaned up while it was read is like one that another writer has overtaken."""
-        found = standing(self._known.world, self._known)
-        if found is not Standing.GONE:
-            return error
-        name, version = type(self._job).__name__.removesuffix("Job"), self._known.version
-        return CommitConflict(name, "cleanup", version, reason=f"version {version} was cleaned up while it was read")
+        if standing(self._known.world, self._known) is Standing.GONE:
+            name, version = type(self._job).__name__.removesuffix("Job"), self._known.version
+            reason = f"version {version} was cleaned up while it was read"
+            raise CommitConflict(name, "cleanup", version, reason=reason) from error
 
     def _moved(self, work: Work) -> M | Done[R] | None:
         return None if self._last is None else self._job.rebase(self._last, self._known, work)

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tablewright.errors import TablewrightError
 from tablewright.storage import ObjectNotFound, Store
+from tablewright.storage.subtree import delete_files
 from tablewright.testing.extra import missing
 
 try:
@@ -140,6 +141,14 @@ class StoreConformance:
         store.delete("never/was")
         with pytest.raises(ObjectNotFound):
             store.get("a/b")
+
+    def test_many_are_deleted_at_once(self, store: Store) -> None:
+        paths = [f"data/{number}/x#y {number}" for number in range(1200)]
+        for path in (*paths[:20], *paths[-20:], "data/kept"):
+            store.put(path, b"x")
+        assert not delete_files(store, paths)
+        assert not delete_files(store, [])
+        assert [info.path for info in store.list("")] == ["data/kept"]
 
     def test_list_is_recursive_and_relative(self, store: Store) -> None:
         paths = {"data/a", "data/b", "data/deep/er/c", "database/d", "_versions/1.manifest", "e"}

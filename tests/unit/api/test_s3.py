@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tablewright as tw
+from tablewright.storage.requests import requests_made
 
 
 def rows(start: int, stop: int) -> pa.Table:
@@ -19,3 +20,18 @@ def test_a_missing_bucket_and_wrong_keys_are_named(s3_options: dict[str, str]) -
         tw.dataset("s3://no-such-bucket/table.lance", storage_options=s3_options)
     with pytest.raises(tw.errors.TablewrightError, match="no-such-bucket"):
         tw.write_dataset(rows(0, 1), "s3://no-such-bucket/table.lance", storage_options=s3_options)
+
+
+def test_cleanup_deletes_in_few_requests(s3_bucket: str, s3_options: dict[str, str]) -> None:
+    uri = f"s3://{s3_bucket}/cleaned.lance"
+    ds = tw.write_dataset(rows(0, 4), uri, storage_options=s3_options, max_rows_per_file=2)
+    for start in range(3):
+        ds = tw.write_dataset(rows(start, start + 4), ds, mode="overwrite", max_rows_per_file=2)
+    branch = ds.create_branch("b", 3)
+    before = requests_made()
+    stats = ds.cleanup_old_versions(retain_versions=1)
+    assert (stats.old_versions, stats.data_files_removed, stats.failed_deletes) == (2, 4, 0)
+    assert requests_made() - before < 30
+    assert ds.to_table().num_rows == branch.to_table().num_rows == 4
+    assert [each["version"] for each in ds.versions()] == [3, 4]
+    assert ds.cleanup_old_versions(retain_versions=1).bytes_removed == 0
