@@ -81,6 +81,7 @@ class DatasetOptimizer:
     def __init__(self, dataset: Pinned) -> None:
         self._dataset = dataset
 
+    @commits
     def auto(
         self,
         *,
@@ -88,13 +89,15 @@ class DatasetOptimizer:
         target_rows_per_fragment: int | None = None,
         max_bytes: int | None = None,
         max_seconds: float | None = None,
+        skip_auto_cleanup: bool = False,
     ) -> AutoReport:
         """Do what :meth:`~tablewright.LanceDataset.health` recommends: compact, then clean up; move to the new version.
 
         It works on the newest version, and is safe on a schedule and beside itself in another process. ``max_bytes``
         bounds what compaction reads, after ``max_seconds`` no further step begins. Cleanup follows
         ``lance.auto_cleanup.*`` of the table's config, else it removes versions that are two weeks old. What was
-        skipped is in the report with its reason.
+        skipped is in the report with its reason. ``skip_auto_cleanup`` leaves out the automatic cleanup after a commit,
+        which the config may ask for too.
 
         >>> import tablewright as tw
         >>> ds = tw.write_dataset({"id": range(120)}, "memory://auto-example", max_rows_per_file=10)

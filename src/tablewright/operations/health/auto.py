@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tablewright.checks import whole_number
-from tablewright.errors import InvalidRequest
-from tablewright.operations.cleanup.durations import parse_duration
+from tablewright.operations.cleanup.auto import PREFIX, auto_options
 from tablewright.operations.cleanup.options import CleanupOptions
 from tablewright.operations.compact.plan import CompactionTask
 from tablewright.operations.health.options import HealthOptions, check_seconds
@@ -20,7 +19,6 @@ __all__ = ["DONE", "FAILED", "SKIPPED", "AutoOptions", "AutoReport", "AutoStep",
 
 DONE, SKIPPED, FAILED = "done", "skipped", "failed"
 _ROUND_BYTES = 256 * 1024 * 1024
-_CLEANUP = "lance.auto_cleanup."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,19 +105,14 @@ class AutoReport:
 def cleanup_options_of(config: Mapping[str, str]) -> CleanupOptions:
     """What a cleanup of a table removes: as ``lance.auto_cleanup.*`` of its config say, else what is two weeks old.
 
-    Tagged versions stay. :class:`InvalidRequest` names a key that can't be understood.
+    Tagged versions stay. :class:`~tablewright.errors.InvalidRequest` names a key that can't be understood.
 
     >>> cleanup_options_of({"lance.auto_cleanup.older_than": "2h"}).older_than
     datetime.timedelta(seconds=7200)
     """
-    age, retain = config.get(f"{_CLEANUP}older_than"), config.get(f"{_CLEANUP}retain_versions")
-    if retain is not None and not (retain.isascii() and retain.isdigit()):
-        raise InvalidRequest(f"{_CLEANUP}retain_versions must be a whole number, not {retain!r}.")
-    return CleanupOptions(
-        older_than=None if age is None else parse_duration(age),
-        retain_versions=None if retain is None else int(retain),
-        error_if_tagged_old_versions=False,
-    )
+    if any(PREFIX + key in config for key in ("older_than", "retain_versions")):
+        return auto_options(config)
+    return CleanupOptions(error_if_tagged_old_versions=False)
 
 
 def rounds_of(tasks: Sequence[CompactionTask], *, timed: bool) -> list[tuple[CompactionTask, ...]]:
