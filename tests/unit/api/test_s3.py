@@ -35,3 +35,21 @@ def test_cleanup_deletes_in_few_requests(s3_bucket: str, s3_options: dict[str, s
     assert ds.to_table().num_rows == branch.to_table().num_rows == 4
     assert [each["version"] for each in ds.versions()] == [3, 4]
     assert ds.cleanup_old_versions(retain_versions=1).bytes_removed == 0
+
+
+def test_health_and_auto_in_few_requests(s3_bucket: str, s3_options: dict[str, str]) -> None:
+    uri = f"s3://{s3_bucket}/health.lance"
+    ds = tw.write_dataset(rows(0, 60), uri, storage_options=s3_options, max_rows_per_file=5)
+    ds.delete("id < 4")
+    ds.drop_columns(["text"])
+    ds.create_branch("b")
+    before = requests_made()
+    health = ds.health(sample=False)
+    assert requests_made() - before < 60
+    assert (health.rows.live, health.rows.deleted, health.shape.count) == (56, 4, 12)
+    assert (health.bytes.columns_measured, health.bytes.missing_files) == (12, 0)
+    assert health.bytes.deletion_files == ds.stats.dataset_stats()["deletion_file_size_bytes"] > 0
+    assert not any(value in health.to_openmetrics() for value in s3_options.values() if len(value) > 4)
+    report = ds.optimize.auto()
+    assert report.step("compact") is not None
+    assert (len(ds.get_fragments()), ds.count_rows()) == (1, 56)
