@@ -287,7 +287,8 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
         every = [task for some in tasks for task in some]
         if not every:
             return places
-        sources = {source.fragment.id: source.fragment for task in every for source in task.sources}
+        found = (source.fragment for task in every for source in task.sources)
+        sources = {fragment.id: fragment for fragment in found if fragment is not None}
         choice = work.choose(2 * sum(fragment.data_bytes for fragment in sources.values()))
         outcomes = work.outcomes("Carrying columns", carry_columns, every, choice, fragments=len(sources))
         results = [outcome.result for outcome in outcomes if outcome.result is not None]

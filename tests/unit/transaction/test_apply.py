@@ -301,6 +301,59 @@ class TestRewrite:
         after = step(before, Rewrite(groups=(RewriteGroup(old_fragments=(before.fragments[0],), new_fragments=new),)))
         assert (list(after.fragments.ids), after.max_fragment_id) == ([1, 2, 3], 3)
 
+    @pytest.mark.parametrize("stable", [False, True])
+    def test_rows_that_others_deleted_are_hidden(self, stable: bool) -> None:
+        """The old fragment has lost rows since it was read: the group names it as it was."""
+        read = created(stable, new_fragment("x", 4), new_fragment("y", 4))
+        now = step(read, Delete(updated_fragments=(replace(read.fragments[0], deletion=deletion(3)),)))
+        new = replace(new_fragment("z", 8, list(range(8)) if stable else None), id=2, deletion=deletion(3))
+        after = step(now, Rewrite(groups=(RewriteGroup(old_fragments=tuple(read.fragments), new_fragments=(new,)),)))
+        (fragment,) = after.fragments
+        assert (fragment.physical_rows, fragment.live_rows) == (8, 5)
+        assert (fragment.row_ids is not None) == stable
+
+    def test_an_output_without_live_rows_is_absent_and_its_id_is_used_up(self) -> None:
+        read = created(True, new_fragment("x", 4), new_fragment("y", 4))
+        now = step(read, Delete(deleted_fragment_ids=(0,)))
+        new = (
+            replace(new_fragment("z", 4, [0, 1, 2, 3]), id=2, deletion=deletion(4)),
+            replace(new_fragment("w", 4, [4, 5, 6, 7]), id=3),
+        )
+        after = step(now, Rewrite(groups=(RewriteGroup(old_fragments=tuple(read.fragments), new_fragments=new),)))
+        assert (list(after.fragments.ids), after.max_fragment_id) == ([3], 3)
+        all_gone = (new[0], replace(new[1], id=5, deletion=deletion(4)))
+        empty = step(now, Delete(deleted_fragment_ids=(1,)))
+        after = step(
+            empty, Rewrite(groups=(RewriteGroup(old_fragments=tuple(read.fragments), new_fragments=all_gone),))
+        )
+        assert (list(after.fragments.ids), after.max_fragment_id) == ([], 5), "no later fragment takes its id"
+
+    def test_an_old_fragment_that_vanished_has_no_rows(self) -> None:
+        read = created(False, new_fragment("x", 4), new_fragment("y", 4))
+        now = step(read, Delete(deleted_fragment_ids=(1,)))
+        new = replace(new_fragment("z", 8), id=2, deletion=deletion(4))
+        group = RewriteGroup(old_fragments=tuple(read.fragments), new_fragments=(new,))
+        after = step(now, Rewrite(groups=(group,)))
+        assert [(fragment.id, fragment.live_rows) for fragment in after.fragments] == [(2, 4)]
+
+    @pytest.mark.parametrize("hidden", [None, 1, 3])
+    def test_other_row_counts_are_refused(self, hidden: int | None) -> None:
+        """A row would be lost, or come back."""
+        read = created(False, new_fragment("x", 4), new_fragment("y", 4))
+        now = step(read, Delete(updated_fragments=(replace(read.fragments[0], deletion=deletion(2)),)))
+        new = replace(new_fragment("z", 8), id=2, deletion=None if hidden is None else deletion(hidden))
+        group = RewriteGroup(old_fragments=tuple(read.fragments), new_fragments=(new,))
+        with pytest.raises(InvalidRequest, match=r"which have 6 rows in version 2, by fragments with"):
+            step(now, Rewrite(groups=(group,)))
+
+    def test_row_ids_are_needed(self) -> None:
+        before = created(True, new_fragment("x", 4))
+        group = RewriteGroup(
+            old_fragments=tuple(before.fragments), new_fragments=(replace(new_fragment("z", 4), id=1),)
+        )
+        with pytest.raises(InvalidRequest, match="must carry the row ids"):
+            step(before, Rewrite(groups=(group,)))
+
 
 class TestRefusals:
     """What no reader could read is not committed."""

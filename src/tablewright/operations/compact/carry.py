@@ -2,14 +2,14 @@
 
 A task makes the column file of one new fragment: the rows that it consists of, in order, read from the newest state of
 the fragments that they came from. Rows that were dead when the group was read are left out, as they were then. Of a
-fragment that is gone, every row is hidden in the new one, and its values are null.
+fragment that is gone, every row is hidden in the new one, and its values are null, or any where null is not allowed.
 
 Tests: ``tests/unit/operations/compact/test_carry.py``, ``tests/concurrency/test_compaction_meanwhile.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,11 +21,13 @@ from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, no_columns
 from tablewright.data.write import write_data_file
 from tablewright.format.address_map import Piece
+from tablewright.format.blobs import as_rows
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.manifest import BasePath
 from tablewright.format.naming import data_path
 from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.schema import Schema
+from tablewright.operations.columns.fill import Filler
 from tablewright.operations.compact.groups import Group, Now, stale_columns
 from tablewright.operations.rewrite.column_values import filled
 from tablewright.reading.context import TaskContext
@@ -37,12 +39,18 @@ from tablewright.world import World
 
 __all__ = ["Carried", "CarryTask", "carry_columns", "carry_tasks", "with_carried"]
 
+_FILLER_ROWS = 8192
+_Read = Callable[[], pa.RecordBatch]
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Rows of a new fragment that come from one old one: in ``piece``, without those that were dead."""
+    """Rows of a new fragment that come from one old one: in ``piece``, without those that were dead.
 
-    fragment: Fragment
+    ``fragment`` is the newest state of the old one, ``None`` if it is gone.
+    """
+
+    fragment: Fragment | None
     was: Fragment
     piece: Piece
 
@@ -87,24 +95,19 @@ def carry_tasks(group: Group, now: Now, newest: Snapshot, file_version: str) -> 
     if not columns:
         return []
     addresses = group.address_map(newest)
-    sources = {old.id: (_readable(old, current), old) for old, current in zip(group.old, now, strict=True)}
+    sources = {old.id: (current, old) for old, current in zip(group.old, now, strict=True)}
     return [
         CarryTask(
             fragment_id=fragment.id,
             rows=fragment.physical_rows,
             columns=columns,
             sources=tuple(Source(*sources[piece.old_id], piece) for piece in addresses.pieces(fragment.id)),
-            table=newest.schema,
+            table=as_rows(newest.schema),
             base_paths=newest.manifest.base_paths,
             file_version=file_version,
         )
         for fragment in group.new
     ]
-
-
-def _readable(old: Fragment, now: Fragment | None) -> Fragment:
-    """The newest state of a fragment; one that is gone has no files, and reads as null."""
-    return replace(old, files=(), deletion=None) if now is None else now
 
 
 def with_carried(group: Group, now: Now, carried: Sequence[Carried]) -> Group:
@@ -152,17 +155,26 @@ class _Rows:
     def batches(self) -> Iterator[pa.RecordBatch]:
         selection = select_columns(self._task.table, list(self._task.columns))
         reads = ReadPlan.of_known_rows(self._task.table, selection)
-        fragments = [source.fragment for source in self._task.sources]
-        scans = fragment_scans(self._now, reads, fragments, [0] * len(fragments))
+        present = [source.fragment for source in self._task.sources if source.fragment is not None]
+        scans = iter(fragment_scans(self._now, reads, present, [0] * len(present)))
         parts = (
-            partial(_read, scan, rows)
-            for scan, source in zip(scans, self._task.sources, strict=True)
-            for rows in scan.windows(Rows(no_columns(source.piece.rows), chosen=self._offsets(source)))
+            part
+            for source in self._task.sources
+            for part in (self._fillers(source) if source.fragment is None else self._reads(next(scans), source))
         )
         for batch in prefetch(lambda read: read(), parts):
             self.bytes_read += batch.nbytes
             arrays = [filled(batch.column(field.name), field) for field in self._fields]
             yield solid(pa.RecordBatch.from_arrays(arrays, names=list(self._task.columns)))
+
+    def _reads(self, scan: FragmentScan, source: Source) -> Iterator[_Read]:
+        rows = Rows(no_columns(source.piece.rows), chosen=self._offsets(source))
+        return (partial(_read, scan, window) for window in scan.windows(rows))
+
+    def _fillers(self, source: Source) -> Iterator[_Read]:
+        filler = Filler(pa.schema(self._fields), self._task.file_version)
+        for begin in range(0, source.piece.rows, _FILLER_ROWS):
+            yield partial(filler.rows, min(_FILLER_ROWS, source.piece.rows - begin))
 
     def _offsets(self, source: Source) -> Offsets:
         dead = self._were.deletion_vector(source.was) or RowSet()

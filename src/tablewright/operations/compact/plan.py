@@ -25,6 +25,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from tablewright.format.flags import check_writable
 from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.fragment.entries import files_of
 from tablewright.format.index import IndexMetadata
@@ -109,6 +110,7 @@ class CompactionPlan:
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> CompactionPlan:
     """Decide the tasks of a compaction. Pure: the manifest is all that is looked at."""
+    check_writable(snapshot.manifest.writer_flags, snapshot.location.uri)
     new_file_version(snapshot.manifest, options.data_storage_version)
     fragments = snapshot.fragments
     chooser = _Chooser(snapshot, options)

@@ -16,6 +16,7 @@ from itertools import accumulate
 import pyarrow as pa
 
 from tablewright.data.write import WriteOptions, write_fragments
+from tablewright.format.blobs import as_rows
 from tablewright.format.fragment import Fragment
 from tablewright.format.manifest import BasePath
 from tablewright.format.naming import data_paths
@@ -77,7 +78,7 @@ def group_task(task: CompactionTask, snapshot: Snapshot) -> GroupTask:
     """One task, ready for an engine. ``snapshot`` is the version that it was planned on."""
     return GroupTask(
         task=task,
-        table=snapshot.schema,
+        table=as_rows(snapshot.schema),
         base_paths=snapshot.manifest.base_paths,
         file_version=new_file_version(snapshot.manifest, task.options.data_storage_version),
     )
