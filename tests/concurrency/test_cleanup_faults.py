@@ -6,7 +6,8 @@ and the next cleanup finishes the work: it leaves what a cleanup without a fault
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -246,3 +247,22 @@ def test_cleanup_at_every_call_of_another(name: str) -> None:
         if name in ("append", "overwrite", "delete", "update"):
             assert not errors, (call, errors)
         _check_effect(store, name, errors)
+
+
+@pytest.mark.parametrize("seed", range(deep(4, 200)))
+def test_cleanup_and_others_switched_at_every_call(seed: int) -> None:
+    """A cleanup and two other calls at once, in an order drawn from the seed. All that is listed is whole."""
+    store = copied(_prepared())
+    names = random.Random(seed).sample(list(WRITES), 2)
+
+    def clean(store: Store) -> Any:
+        return on_stage(store, _clean, seed=7)
+
+    def other(name: str, number: int) -> Callable[[Store], Any]:
+        return lambda store: on_stage(store, WRITES[name], seed=number)
+
+    outcomes = interleave(store, [clean, *(other(name, 8 + place) for place, name in enumerate(names))], seed)
+    for outcome in outcomes:
+        assert outcome.error is None or isinstance(outcome.error, TablewrightError), names
+    assert outcomes[0].error is None, names
+    _whole(store)

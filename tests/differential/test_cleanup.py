@@ -14,6 +14,7 @@ import pytest
 
 import tablewright as tw
 from tablewright.errors import TaggedVersions
+from tablewright.format.cleanup_journal import encode_journal
 
 NOW = timedelta(microseconds=1)
 
@@ -216,3 +217,33 @@ def test_stray_files_wait_as_in_pylance(tmp_path: Path) -> None:
     tw.dataset(path).cleanup_old_versions(NOW)
     assert files(path) == files(tmp_path / "theirs")
     assert (path / "data" / "new.lance").exists()
+
+
+def test_pylance_ignores_the_journal_of_an_interrupted_cleanup(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    tw.write_dataset(rows(0, 3), path)
+    tw.write_dataset(rows(0, 3), path, mode="overwrite")
+    (path / "_cleanup").mkdir()
+    journal = path / "_cleanup" / "12345678-1234-1234-1234-1234567890ab.json"
+    journal.write_bytes(encode_journal([1], ["data/gone.lance"]))
+    os.utime(journal, (0, 0))
+    pylance = lance.dataset(path)
+    pylance.cleanup_old_versions(NOW, delete_unverified=True)
+    pylance.insert(rows(10, 2))
+    assert journal.exists()
+    tw.dataset(path).cleanup_old_versions(NOW)
+    assert not (path / "_cleanup").exists()
+    everything(path)
+
+
+def test_tables_with_v1_names(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    lance.write_dataset(rows(0, 3), path, enable_v2_manifest_paths=False)
+    for _ in range(3):
+        lance.write_dataset(rows(0, 3), path, mode="overwrite")
+    shutil.copytree(path, tmp_path / "theirs")
+    lance.dataset(tmp_path / "theirs").cleanup_old_versions(retain_versions=2)
+    assert tw.dataset(path).cleanup_old_versions(retain_versions=2).old_versions == 2
+    assert files(path) == files(tmp_path / "theirs")
+    assert "_versions/4.manifest" in files(path)
+    everything(path)
