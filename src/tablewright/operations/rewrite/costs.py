@@ -39,6 +39,7 @@ REWRITE_ROWS, REWRITE_COLUMNS = "rewrite_rows", "rewrite_columns"
 WRITE_MODES = ("auto", REWRITE_ROWS, REWRITE_COLUMNS)
 
 MANIFEST_WRITES = 100
+_LINEAGE_BYTES_MIN = 64  # less is less than the entries of files and fragments differ by, which are not weighed
 
 _BYTES_UNKNOWN, _BLOB_BYTES_UNKNOWN = 64.0, 1024.0
 _BYTES_MIN = 1.0
@@ -160,7 +161,8 @@ def decide(
 
 def _growth(lineage: LineageBytes | None) -> int:
     """How many bytes the manifest grows more by columns than by rows."""
-    return 0 if lineage is None else lineage.columns - lineage.rows
+    growth = 0 if lineage is None else lineage.columns - lineage.rows
+    return growth if abs(growth) >= _LINEAGE_BYTES_MIN else 0
 
 
 def _has_no_members(table: Schema, column: int) -> bool:

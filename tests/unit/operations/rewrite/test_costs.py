@@ -78,23 +78,25 @@ def test_the_way_that_writes_less(matched: int, columns: tuple[str, ...], mode: 
 
 
 @pytest.mark.parametrize(
-    ("lineage", "mode"),
+    ("matched", "lineage", "mode"),
     [
-        (LineageBytes(0, 0), REWRITE_COLUMNS),  # 10,000 bytes of rows, 4,000 of columns
-        (LineageBytes(0, 60), REWRITE_COLUMNS),  # as much either way, written a hundred times
-        (LineageBytes(0, 61), REWRITE_ROWS),
-        (LineageBytes(100, 160), REWRITE_COLUMNS),
-        (LineageBytes(-1, 60), REWRITE_ROWS),
+        (100, LineageBytes(0, 0), REWRITE_COLUMNS),  # 20,000 bytes of rows, 4,000 of columns
+        (100, LineageBytes(0, 160), REWRITE_COLUMNS),  # as much either way, written a hundred times
+        (100, LineageBytes(0, 161), REWRITE_ROWS),
+        (100, LineageBytes(100, 260), REWRITE_COLUMNS),
+        (100, LineageBytes(-1, 160), REWRITE_ROWS),
+        (20, LineageBytes(0, 63), REWRITE_COLUMNS),  # too little to count
+        (20, LineageBytes(0, 64), REWRITE_ROWS),
     ],
 )
-def test_bytes_of_the_manifest_are_written_again_and_again(lineage: LineageBytes, mode: str) -> None:
+def test_bytes_of_the_manifest_are_written_again_and_again(matched: int, lineage: LineageBytes, mode: str) -> None:
     with_ids = replace(fragment(), row_ids=b"")
-    (found,) = decide(TABLE, [with_ids], {0: 50}, ["x"], "auto", lambda _: lineage).choices
-    assert (found.mode, found.bytes_rows, found.bytes_columns) == (mode, 10_000, 4000)
+    (found,) = decide(TABLE, [with_ids], {0: matched}, ["x"], "auto", lambda _: lineage).choices
+    assert (found.mode, found.bytes_rows, found.bytes_columns) == (mode, 200 * matched, 4000)
     shown = f"manifest_rows={lineage.rows:+}, manifest_columns={lineage.columns:+} -> {mode}"
     assert str(found).endswith(f"bytes_columns=4000, {shown}")
     assert "bytes of the manifest count 100 times" in str(Decision((found,)))
-    (without,) = decide(TABLE, [fragment()], {0: 50}, ["x"], "auto", lambda _: lineage).choices
+    (without,) = decide(TABLE, [fragment()], {0: matched}, ["x"], "auto", lambda _: lineage).choices
     assert (without.mode, without.lineage) == (REWRITE_COLUMNS, None)
 
 
