@@ -38,10 +38,9 @@ print(metrics.rows, seconds, held * 1024, peak * 1024)
 """
 _SPARK = """
 import sys, time
-from pyspark.sql import SparkSession
 import tablewright
-session = SparkSession.builder.master(sys.argv[2]).config("spark.ui.enabled", "false").getOrCreate()
-session.sparkContext.setLogLevel("ERROR")
+from tablewright.engine.spark.session import embedded_session
+session = embedded_session(sys.argv[2])
 session.range(10).mapInPandas(lambda parts: parts, "id long").count()
 dataset = tablewright.dataset(sys.argv[1], engine="spark", spark=session)
 started = time.perf_counter()
