@@ -278,7 +278,7 @@ class _Cleanup:
             if manifest.problem is not None:
                 raise manifest.problem
             kept |= manifest.own | manifest.shared
-        for version in self._restores():
+        for version in self._restores() if survey.removed else ():
             for entry in survey.removed:
                 if entry.version == version:
                     kept |= self._names.manifests[entry.key].own
