@@ -6,6 +6,7 @@ and with a plain one that can be planned before other writers commit and committ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,7 @@ from tests.property.row_model import (
 )
 
 import tablewright as tw
+from tablewright.errors import CommitConflict
 from tablewright.format.naming import manifest_path
 
 ROWS, PER_FILE = 12, 4
@@ -195,6 +197,29 @@ def test_serializable_passes_a_compaction_and_nothing_else(race: Race, way: str)
     race.attempts.forget()
     assert race.stale.update({"a": "1"}, where="id = 1", isolation="serializable") == {"num_rows_updated": 1}
     assert len(race.attempts.commits) == 2
+
+
+def test_what_it_cost_is_reported(race: Race) -> None:
+    race.others(Compact("ours"), Delete(ids_in({2})), Compact("pylance"))
+    report = race.stale.prepare_update({"a": "5"}, where="id in (0, 6)", write_mode="rewrite_columns").analyze_plan()
+    (line,) = [line for line in report.splitlines() if "rebased past" in line]
+    assert re.fullmatch(
+        r"  rebased past 2 compactions: rows=4, bytes_carried=\d+, seconds=\d+\.\d{3}; nothing ran again", line
+    )
+    assert "rebased past" not in tw.dataset(race.uri).prepare_delete("id = 1").analyze_plan()
+
+
+def test_a_prepared_transaction_passes_a_compaction(race: Race) -> None:
+    """One that somebody commits later, with the rows that it touches; without them it has to be made again."""
+    transaction, _ = race.stale.prepare_delete("id in (0, 6)").execute_uncommitted()
+    race.others(Compact("pylance"))
+    tw.LanceDataset.commit(race.uri, transaction)
+    race.model = Delete(ids_in({0, 6})).after(race.model, 5)
+    race.check()
+    bare, _ = tw.dataset(race.uri).checkout_version(2).prepare_delete("id = 1").execute_uncommitted()
+    bare.affected_rows = None
+    with pytest.raises(CommitConflict, match="does not say which rows it touches"):
+        tw.LanceDataset.commit(race.uri, bare)
 
 
 # --------------------------------------------------------------------------------------------- no value is made twice

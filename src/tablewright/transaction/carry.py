@@ -8,8 +8,8 @@ its column file is made of theirs:
 2. For old fragments without a column file of ours, the values are those that the new fragment has; a column without a
    data file there is null.
 
-Nothing is computed again: no expression and no function runs. Memory is a batch per new fragment that is written at a
-time.
+Nothing is computed again: no expression and no function runs. Pieces are read ahead of the writer, so memory is
+bounded by the threads that read, whatever the size of a fragment.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablewright.data.conform import solid
-from tablewright.data.prefetch import spread
-from tablewright.data.read import read_fragment
+from tablewright.data.prefetch import prefetch, spread
+from tablewright.data.read import FragmentReader
+from tablewright.data.shape import ReadShape
 from tablewright.data.write import write_data_file
 from tablewright.errors import InternalError
 from tablewright.format.fragment import DataFile, Fragment
@@ -93,6 +94,16 @@ def _with_columns(crossing: Crossing, group: Group, id: int, files: Sequence[Dat
 
 
 @dataclass(frozen=True, slots=True)
+class _Window:
+    """Physical rows of a fragment, from ``start`` up to ``stop``."""
+
+    fragment: Fragment
+    start: int
+    stop: int
+    include_deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Carry:
     """The column file of one new fragment."""
 
@@ -105,27 +116,30 @@ class _Carry:
     version: str
 
     def run(self, world: World, written: UncommittedFiles) -> tuple[int, DataFile]:
-        file, rows = write_data_file(world, self.wanted, map(solid, self._batches()), self.version)
+        file, rows = write_data_file(world, self.wanted, self._batches(), self.version)
         written.add([data_path(file.path)])
         if rows != self.new.physical_rows:
             raise InternalError(f"Fragment {self.new.id} has {self.new.physical_rows} rows, {rows} were carried.")
         return self.new.id, file
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
+        shape = ReadShape(self.table, self.wanted)
+        for batches in prefetch(lambda window: self._read(shape, window), self._windows(shape)):
+            yield from batches
+
+    def _windows(self, shape: ReadShape) -> Iterator[_Window]:
+        """What is read at a time, in order: of our column files, or of the new fragment where we have none."""
         for piece in self.group.map.pieces(self.new.id):
             ours = self.patched.get(piece.old_id)
+            fragment, start, stop = self.new, piece.new_offset, piece.new_offset + piece.rows
             if ours is not None:
-                yield from self._read(ours, piece.start, piece.stop, include_deleted=False)
-            else:
-                yield from self._read(self.new, piece.new_offset, piece.new_offset + piece.rows, include_deleted=True)
+                fragment, start, stop = ours, piece.start, piece.stop
+            step = shape.sizes.rows_per_piece(fragment)
+            for begin in range(start, stop, step):
+                yield _Window(fragment, begin, min(stop, begin + step), include_deleted=ours is None)
 
-    def _read(self, fragment: Fragment, start: int, stop: int, *, include_deleted: bool) -> Iterator[pa.RecordBatch]:
-        return read_fragment(
-            self.crossing.after,
-            fragment,
-            self.table,
-            self.wanted,
-            start=start,
-            stop=stop,
-            include_deleted=include_deleted,
-        )
+    def _read(self, shape: ReadShape, window: _Window) -> list[pa.RecordBatch]:
+        reader = FragmentReader(self.crossing.after, window.fragment, shape)
+        size = shape.sizes.rows_per_batch(window.fragment)
+        found = reader.read(window.start, window.stop, size, include_deleted=window.include_deleted)
+        return [solid(rows.batch) for rows in found]

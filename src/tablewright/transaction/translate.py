@@ -63,8 +63,8 @@ def translate(world: World, transaction: Transaction, affected: AffectedRows | N
         return Translated(replace(transaction, read_version=crossing.after.version), affected)
     columns = _column_files(operation, crossing.before, ours)
     hidden = {} if isinstance(operation, Merge) else _hidden(operation, crossing.before, ours)
-    _check_rows(crossing, hidden, affected)
     check_columns(crossing, columns)
+    _check_rows(crossing, hidden, affected, columns)
     with removed_on_failure(world.store) as files:
         carried = carry_columns(world, crossing, columns) if columns.files else {}
         written = [data_path(file.path) for file in carried.values()]
@@ -111,10 +111,12 @@ def _column_files(operation: Delete | Update | Merge, before: Snapshot, ours: li
     return ColumnFiles({id: some for id, some in files.items() if some}, schema)
 
 
-def _check_rows(crossing: Crossing, hidden: Mapping[int, RowSet], affected: AffectedRows | None) -> None:
-    """Compare every row that is followed."""
+def _check_rows(
+    crossing: Crossing, hidden: Mapping[int, RowSet], affected: AffectedRows | None, columns: ColumnFiles
+) -> None:
+    """Compare every row that is followed, but for those of fragments whose rows were all compared."""
     given: Mapping[int, RowSet] = {} if affected is None else affected.offsets
-    both = crossing.rewritten(hidden.keys() | given.keys())
+    both = crossing.rewritten((hidden.keys() | given.keys()) - columns.files.keys())
     crossing.check({id: hidden.get(id, RowSet()) | given.get(id, RowSet()) for id in both})
 
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from tablewright.data.prefetch import spread
-from tablewright.data.read import read_fragment
+from tablewright.data.read import FragmentReader
+from tablewright.data.shape import ReadShape
 from tablewright.data.sizes import fixed_width
 from tablewright.format.address_map import AddressMap
 from tablewright.format.row_set import Offsets, RowSet
@@ -95,7 +96,8 @@ def _other_values(
 ) -> str | None:
     asked = [(before, id, some.to_numpy()) for id, some in rows.items()]
     asked += [(after, id, offsets) for id, offsets in _places(map, rows).items()]
-    tables = spread(lambda each: _values(*each, columns), asked)
+    shape = ReadShape(before.schema, columns)  # a rewrite does not change the schema
+    tables = spread(lambda each: _values(*each, shape), asked)
     old, new = pa.concat_tables(tables[: len(rows)]), pa.concat_tables(tables[len(rows) :])
     for name in columns.names:
         if not _same(old[name], new[name]):
@@ -103,10 +105,10 @@ def _other_values(
     return None
 
 
-def _values(snapshot: Snapshot, fragment_id: int, offsets: Offsets, columns: Schema) -> pa.Table:
-    fragment = snapshot.fragments.by_id(fragment_id)
-    batches = read_fragment(snapshot, fragment, snapshot.schema, columns, offsets=offsets)
-    return pa.Table.from_batches(list(batches), schema=columns.to_arrow().remove_metadata())
+def _values(snapshot: Snapshot, fragment_id: int, offsets: Offsets, shape: ReadShape) -> pa.Table:
+    reader = FragmentReader(snapshot, snapshot.fragments.by_id(fragment_id), shape)
+    found = reader.take(offsets, max(1, len(offsets)))
+    return pa.Table.from_batches([rows.batch for rows in found], schema=shape.schema)
 
 
 def _same(old: pa.ChunkedArray, new: pa.ChunkedArray) -> bool:
