@@ -291,3 +291,55 @@ def test_fragments_and_outputs_that_are_emptied(copy: Copy, emptied: str, stable
     stale.delete("id in (1, 40, 60, 130, 140)")
     kept = np.isin(rows["id"].to_numpy(), [1, 40, 60, 130, 140], invert=True)
     assert_sound(path, rows.filter(pa.array(kept)), stable=stable)
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
+def test_columns_of_one_of_three_members(copy: Copy, stable: bool) -> None:
+    """Case 5: in place in one fragment of a group of three; a row of it that was patched is deleted, too."""
+    path = copy(stable, True)
+    ours = tw.dataset(str(path))
+    (task,) = Compaction.plan(ours, {"target_rows_per_fragment": 60, "excluded_fragment_ids": [3, 4, 5]}).tasks
+    results = [task.execute(ours)]
+    other = tw.dataset(str(path))
+    other.update({"v": "'in place'", "key": "key + 7"}, where="id in (60, 61, 62)", write_mode="rewrite_columns")
+    other.delete("id = 61")
+    rows = expected(path, stable=stable)
+    metrics = Compaction.commit(ours, results)
+    assert metrics.rows_hidden == 1 and metrics.bytes_carried > 0
+    assert_sound(path, rows, stable=stable)
+
+
+STALE: dict[str, Write] = {
+    "delete": lambda ds: ds.delete("id in (2, 61)"),
+    "update": lambda ds: ds.update({"v": "'stale'"}, where="id in (2, 61)"),
+    "merge": upsert,
+    "compact": lambda ds: ds.optimize.compact_files(target_rows_per_fragment=150),
+    "index": lambda ds: ds.create_scalar_index("n", "BTREE"),
+    "add columns": lambda ds: ds.add_columns({"stale": "id + 1"}),
+    "append": lambda ds: ds.insert(new_rows(3000, 2)),
+}
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
+@pytest.mark.parametrize("name", sorted(STALE))
+def test_pylance_with_a_stale_handle(copy: Copy, name: str, stable: bool) -> None:
+    """Case 16: past a compaction with hidden rows and carried columns it commits what is right, or sees a conflict."""
+    path = copy(stable, True)
+    ours, theirs = tw.dataset(str(path)), lance.dataset(str(path))
+    results = [task.execute(ours) for task in Compaction.plan(ours, OPTIONS).tasks]
+    tw.dataset(str(path)).delete("id = 60")
+    patch(tw.dataset(str(path)), "v", "patched")
+    Compaction.commit(ours, results)
+    before = expected(path, stable=stable)
+    if name in ("compact", "add columns", "index"):
+        with pytest.raises(OSError, match="commit conflict"):
+            STALE[name](theirs)
+        assert_sound(path, before, stable=stable, tidy=False)
+        theirs = lance.dataset(str(path))
+    STALE[name](theirs)
+    after = expected(path, stable=stable)
+    kept = [id for id in before["id"].to_pylist() if name != "delete" or id not in (2, 61)]
+    came = {"append": [3000, 3001], "merge": [12, 13, 14, 120, 121, 1000, 1001]}.get(name, [])
+    assert after["id"].to_pylist() == sorted({*kept, *came})
+    if name == "add columns":
+        assert after["stale"].to_pylist() == [id + 1 for id in after["id"].to_pylist()]
