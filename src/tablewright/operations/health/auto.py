@@ -64,7 +64,7 @@ class AutoStep:
     figures: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{name}={value:.4g}" for name, value in self.figures.items() if value)
+        shown = ", ".join(f"{name}={_shown(value)}" for name, value in self.figures.items() if value)
         parts = [f"{self.action}: {self.outcome}", self.note, shown]
         return "; ".join(part for part in parts if part) + f"\n    because {self.reason}"
 
@@ -128,3 +128,8 @@ def rounds_of(tasks: Sequence[CompactionTask], *, timed: bool) -> list[tuple[Com
         rounds[-1].append(task)
         room -= task.source_bytes
     return [tuple(some) for some in rounds]
+
+
+def _shown(value: float) -> str:
+    """Counts whole, seconds with three digits."""
+    return str(int(value)) if value == int(value) else f"{value:.3g}"
