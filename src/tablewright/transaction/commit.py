@@ -51,13 +51,11 @@ from tablewright.format.flags import check_writable
 from tablewright.format.manifest import Manifest
 from tablewright.format.naming import detached_path, manifest_path, transaction_file_path, transaction_path
 from tablewright.format.transaction import (
-    Delete,
     Operation,
     Overwrite,
     Restore,
     Rewrite,
     Transaction,
-    Update,
     encode_transaction,
 )
 from tablewright.snapshot.files import (
@@ -77,7 +75,7 @@ from tablewright.transaction.apply import Creation, apply
 from tablewright.transaction.committer import Published, publish, withdraw
 from tablewright.transaction.conflicts import Outcome, Verdict, judge
 from tablewright.transaction.crossing import Crossing, NotFollowed, missing_files_end_it
-from tablewright.transaction.lineage import without_lineage
+from tablewright.transaction.encoded import encoded
 from tablewright.transaction.passed import Passed
 from tablewright.transaction.rebase import past
 from tablewright.transaction.rebaser import Rebaser
@@ -151,21 +149,6 @@ def commit(
 
 def _name(operation: Operation) -> str:
     return type(operation).__name__
-
-
-def _encoded(transaction: Transaction) -> bytes:
-    """The bytes of a transaction, without long row ids and versions of fragments that stay.
-
-    These are in the manifest, and no reader needs them here.
-    """
-    operation = transaction.operation
-    if not isinstance(operation, Delete | Update):
-        return encode_transaction(transaction)
-    stays = operation.updated_fragments
-    sequences = (data for f in stays for data in (f.row_ids, f.created_at, f.last_updated_at) if data is not None)
-    if sum(map(len, sequences)) > _INLINE_BYTES_MAX:
-        operation = replace(operation, updated_fragments=tuple(map(without_lineage, stays)))
-    return encode_transaction(replace(transaction, operation=operation))
 
 
 class _Loop:
@@ -417,7 +400,7 @@ class _Loop:
 
     def _write_transaction(self) -> tuple[str, bytes]:
         """Write the transaction's own file, unless it is there already; its path, and its bytes."""
-        data, store = _encoded(self.transaction), self.world.store
+        data, store = encoded(self.transaction, _INLINE_BYTES_MAX), self.world.store
         name = transaction_path(self.transaction.read_version, self.transaction.uuid)
         if data != self.written_transaction:
             self.written.append(name)
