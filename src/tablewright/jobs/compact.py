@@ -42,7 +42,6 @@ from tablewright.operations.compact.groups import (
     has_changed,
     hidden_rows,
     is_overtaken,
-    lacks_values,
     newest_of,
     numbered,
 )
@@ -398,8 +397,7 @@ def _group(result: Rewritten) -> Group:
 
 def _is_lost(group: Group, now: Now, rewritten: frozenset[int] | None, newest: Snapshot) -> bool:
     try:
-        overtaken = is_overtaken(group, now, rewritten, newest, newest.manifest.stable_row_ids)
-        return overtaken or lacks_values(group, now, newest.schema)
+        return is_overtaken(group, now, rewritten, newest, newest.manifest.stable_row_ids)
     except CorruptTable:
         if not has_changed(group.old, now):
             raise

@@ -44,7 +44,6 @@ __all__ = [
     "has_changed",
     "hidden_rows",
     "is_overtaken",
-    "lacks_values",
     "newest_of",
     "numbered",
     "stale_columns",
@@ -146,14 +145,6 @@ def stale_columns(group: Group, now: Now, schema: Schema) -> tuple[str, ...]:
     return tuple(
         column.name for column in schema.top_level if stale and not stale.isdisjoint(schema.descendants(column.id))
     )
-
-
-def lacks_values(group: Group, now: Now, schema: Schema) -> bool:
-    """Whether a column that may not be null is to be carried for rows of a fragment that is gone: it has none."""
-    if all(newest is not None for newest in now):
-        return False
-    stale = schema.column_ids(stale_columns(group, now, schema))
-    return any(not schema.by_id(id).nullable for id in stale)
 
 
 def _places(fragment: Fragment) -> dict[int, Place]:
