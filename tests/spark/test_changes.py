@@ -135,6 +135,21 @@ def test_stale_handles_on_spark_pass_each_other(spark: Any, tmp_path: Path, name
     assert _clean(history.uri)
 
 
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
+@pytest.mark.parametrize("name", ["delete", "update rows", "update columns", "add columns by SQL"])
+def test_stale_handles_on_spark_pass_a_compaction(spark: Any, tmp_path: Path, name: str, stable: bool) -> None:
+    """Rows are followed, and column files that workers wrote are carried, on the driver: no task runs again."""
+    history, change = _history(tmp_path, stable=stable), CHANGES[name]
+    stale = tw.dataset(history.uri, engine=spark)
+    tw.dataset(history.uri, engine=spark).optimize.compact_files(materialize_deletions_threshold=0.0)
+    before = tw.dataset(history.uri).version
+    change.run(tw, stale)
+    assert stale.version == before + 1
+    history.version, history.model = stale.version, change.after(history.model, stale.version)
+    history.check()
+    assert _clean(history.uri)
+
+
 # ------------------------------------------------------------------------------------------------ what goes wrong
 
 FAILING = {
