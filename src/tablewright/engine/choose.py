@@ -51,13 +51,14 @@ def choose_engine(
     spark: Any = None,
     location: Location | None = None,
     stays_here: str | None = None,
+    tasks: int | None = None,
     thresholds: Thresholds | None = None,
 ) -> Choice:
     """Choose where work of ``estimated_bytes`` (read plus written) runs.
 
     ``engine`` is ``None`` (decide by bytes), ``"local"``, ``"spark"``, a Spark session, or an :class:`Engine`.
     ``spark`` is the session that the input comes from, if it is a Spark DataFrame. ``location`` is that of the table;
-    ``stays_here`` is a reason why the work can't go to other processes.
+    ``stays_here`` is a reason why the work can't go to other processes; ``tasks`` is how many it consists of, if known.
 
     >>> choose_engine(10_000, "local").why
     'engine="local" was asked for'
@@ -68,6 +69,8 @@ def choose_engine(
         stays_here = "the table lives in this process"
     if stays_here is not None:
         return Choice(LocalEngine(), stays_here)
+    if engine is None and spark is None and tasks == 1:
+        return Choice(LocalEngine(), "it is one task, which streams, and which more cores could not share")
     if engine is None:
         return _by_bytes(estimated_bytes, spark, thresholds or Thresholds())
     if is_spark_session(engine):

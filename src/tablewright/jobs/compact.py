@@ -179,7 +179,7 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
 
     def choice(self, plan: CompactionPlan, work: Work) -> Choice:
         """Where the tasks run; ``num_threads`` bounds those in this process."""
-        choice = work.choose(plan.estimated_bytes)
+        choice = work.choose(plan.estimated_bytes, tasks=len(plan.tasks))
         if self._options.num_threads is None or not choice.engine.in_process:
             return choice
         return choice._replace(engine=LocalEngine(self._options.num_threads))
@@ -288,7 +288,8 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
             return places
         found = (source.fragment for task in every for source in task.sources)
         sources = {fragment.id: fragment for fragment in found if fragment is not None}
-        choice = work.choose(2 * sum(fragment.data_bytes for fragment in sources.values()))
+        size = 2 * sum(fragment.data_bytes for fragment in sources.values())
+        choice = work.choose(size, tasks=len(every))
         outcomes = work.outcomes("Carrying columns", carry_columns, every, choice, fragments=len(sources))
         results = [outcome.result for outcome in outcomes if outcome.result is not None]
         errors = {

@@ -41,10 +41,12 @@ class Table:
         """The same table at another version."""
         return replace(self, snapshot=snapshot)
 
-    def choose(self, estimated_bytes: int, *, stays_here: str | None = None) -> Choice:
-        """The engine for work that reads and writes this many bytes.
+    def choose(self, estimated_bytes: int, *, stays_here: str | None = None, tasks: int | None = None) -> Choice:
+        """The engine for work that reads and writes this many bytes, in so many tasks if that is known.
 
         ``stays_here`` is the reason why the work can't be sent to another process.
         """
-        location = self.world.store.location
-        return choose_engine(estimated_bytes, self.engine, spark=self.spark, location=location, stays_here=stays_here)
+        location, spark = self.world.store.location, self.spark
+        return choose_engine(
+            estimated_bytes, self.engine, spark=spark, location=location, stays_here=stays_here, tasks=tasks
+        )

@@ -54,9 +54,9 @@ class Work:
         """The world of the table."""
         return self.table.world
 
-    def choose(self, estimated_bytes: int) -> Choice:
-        """The engine for a stage that reads and writes this many bytes."""
-        return self.table.choose(estimated_bytes, stays_here=self.stays_here)
+    def choose(self, estimated_bytes: int, *, tasks: int | None = None) -> Choice:
+        """The engine for a stage that reads and writes this many bytes, in so many tasks if that is known."""
+        return self.table.choose(estimated_bytes, stays_here=self.stays_here, tasks=tasks)
 
     def run(
         self, name: str, run: Callable[[T, World], R], tasks: Sequence[T], choice: Choice, *, fragments: int = 0

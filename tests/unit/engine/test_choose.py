@@ -141,3 +141,9 @@ def test_choosing_small_work_does_not_import_pyspark() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_single_task_runs_here_unless_spark_is_asked_for() -> None:
+    choice = choose_engine(10**12, tasks=1)
+    assert (choice.engine.name, "one task" in choice.why) == ("local", True)
+    assert choose_engine(10**12, "spark", tasks=1).engine.name == "spark"
