@@ -11,7 +11,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,24 +18,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from benchmarks._beside import copied, open_ours, run_beside
+from benchmarks.update_memory import batches
 from lance.file import LanceFileReader, LanceFileWriter
 
 import tablewright
 
 __all__ = ["ROWS", "run"]
 
-ROWS, DIMENSIONS, ROWS_PER_BATCH, RUNS = 1_000_000, 128, 50_000, 5
+ROWS, DIMENSIONS, RUNS = 1_000_000, 128, 5
 SMALL_FRAGMENTS, SMALL_ROWS = 2_000, 10
 RATIO_MIN, FLOOR_MAX = 1.1, 1.3
-
-
-def _batches(rows: int) -> Iterator[pa.RecordBatch]:
-    chance = np.random.default_rng(0)
-    for start in range(0, rows, ROWS_PER_BATCH):
-        ids = np.arange(start, min(rows, start + ROWS_PER_BATCH))
-        vectors = pa.FixedSizeListArray.from_arrays(chance.random(len(ids) * DIMENSIONS, np.float32), DIMENSIONS)
-        text = pa.array(np.char.add("document number ", ids.astype(str)))
-        yield pa.record_batch({"id": ids, "score": chance.random(len(ids)), "text": text, "vector": vectors})
 
 
 def _compact(dataset: Any) -> dict[str, int]:
@@ -47,7 +38,11 @@ def _compact(dataset: Any) -> dict[str, int]:
 def _vectors(directory: Path, rows: int, *, stable: bool) -> bool:
     base = directory / f"vectors-{stable}"
     dataset = tablewright.write_dataset(
-        _batches(rows), base, max_rows_per_file=max(1, rows // 4), enable_stable_row_ids=stable, engine="local"
+        batches(rows, DIMENSIONS),
+        base,
+        max_rows_per_file=max(1, rows // 4),
+        enable_stable_row_ids=stable,
+        engine="local",
     )
     dataset.delete("(id * 7919) % 100 < 12")
     beside = run_beside(base, directory, _compact, RUNS)

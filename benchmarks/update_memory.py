@@ -44,12 +44,12 @@ print(rows, time.perf_counter() - started, held * 1024, resource.getrusage(resou
 """
 
 
-def batches(rows: int) -> Iterator[pa.RecordBatch]:
-    """Documents with vectors, some 2 KB each."""
+def batches(rows: int, dimensions: int = DIMENSIONS) -> Iterator[pa.RecordBatch]:
+    """Documents with vectors of so many floats."""
     chance = np.random.default_rng(0)
     for start in range(0, rows, ROWS_PER_BATCH):
         ids = np.arange(start, min(rows, start + ROWS_PER_BATCH))
-        vectors = pa.FixedSizeListArray.from_arrays(chance.random(len(ids) * DIMENSIONS, np.float32), DIMENSIONS)
+        vectors = pa.FixedSizeListArray.from_arrays(chance.random(len(ids) * dimensions, np.float32), dimensions)
         text = pa.array(np.char.add("document number ", ids.astype(str)))
         yield pa.record_batch({"id": ids, "score": chance.random(len(ids)), "text": text, "vector": vectors})
 
