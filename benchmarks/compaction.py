@@ -15,8 +15,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 from benchmarks._beside import copied, open_ours, run_beside
 from benchmarks.update_memory import batches
 from lance.file import LanceFileReader, LanceFileWriter
