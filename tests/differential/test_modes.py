@@ -208,6 +208,5 @@ def test_a_dataset_of_ours_is_an_input_too(tmp_path: Path) -> None:
 
 def test_auto_cleanup_options_become_the_same_config(tmp_path: Path) -> None:
     options = {"auto_cleanup_options": {"interval": 20, "older_than_seconds": 3600}}
-    with pytest.warns(UserWarning, match="does not clean up old versions"):
-        mine, theirs = _both(tmp_path, [(numbers(0, 3), options), (numbers(3, 5), {"mode": "append"})])
+    mine, theirs = _both(tmp_path, [(numbers(0, 3), options), (numbers(3, 5), {"mode": "append"})])
     assert state_of(mine) == state_of(theirs)

@@ -108,7 +108,7 @@ def _ways(firsts: Numbers, lasts: Numbers, splits: Breaks) -> Iterator[Breaks]:
     ways = _ascending_ways(firsts, lasts, descends) if len(firsts) > 1 else []
     if ways and descends.any():
         ordered = ~_shuffled(firsts, lasts, descends)
-        ways = [descends, *(way & ordered for way in ways)]
+        ways = [descends, *(way & ordered for way in ways), *ways[-1:]]
     if splits.any():
         ways += [splits, *(way | splits for way in ways[1:2])]
     known: set[bytes] = set()
