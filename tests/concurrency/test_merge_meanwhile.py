@@ -502,7 +502,7 @@ def _next(chance: random.Random, model: Model, number: int) -> tuple[Any, Change
 @pytest.mark.parametrize("group", range(4))
 def test_others_again_and_again(group: int, tables: list[Table], tmp_path: Path) -> None:
     """At our first tries to publish somebody was faster. What an attempt keeps of the one before has to hold."""
-    for seed in range(group, deep(24, 48), 4):
+    for seed in range(group, deep(16, 48), 4):
         chance = random.Random(seed)
         table = tables[seed % 4]
         uri = table.copy(tmp_path / f"{seed}.lance")

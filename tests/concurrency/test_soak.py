@@ -23,7 +23,7 @@ from tests.depth import deep
 import tablewright as tw
 
 SOAKER = str(Path(__file__).with_name("soaker.py"))
-SECONDS = deep(20, 180)
+SECONDS = {"tablewright": deep(20, 180), "both": deep(12, 180)}
 WRITERS = 8
 
 
@@ -71,7 +71,8 @@ def test_a_table_that_heals_while_people_write(tmp_path: Path, libraries: str) -
     uri, stable = str(tmp_path / "table"), libraries == "tablewright"
     _table(uri, stable=stable)
     writers = ["tablewright"] * WRITERS if libraries == "tablewright" else ["tablewright", "lance"] * (WRITERS // 2)
-    lines = race(SOAKER, uri, ["tablewright"] * FIRST_WRITER + writers, SECONDS, tmp_path, seconds_max=SECONDS + 300)
+    seconds = SECONDS[libraries]
+    lines = race(SOAKER, uri, ["tablewright"] * FIRST_WRITER + writers, seconds, tmp_path, seconds_max=seconds + 300)
 
     compactions = [line for line in lines if "compaction" in line]
     committed = [line for line in compactions if line["version"] is not None]
