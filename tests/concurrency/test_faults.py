@@ -223,7 +223,7 @@ def test_many_faults_at_once(name: str) -> None:
     scenario = SCENARIOS[name]
     prepared = _prepared(scenario, new_store())
     expected = [*_BEFORE[: scenario.before], scenario.after]
-    for seed in range(deep(8, 15)):
+    for seed in range(deep(6, 15)):
         store, chance = copied(prepared), random.Random(seed)
         plan = _weather(chance, {FailBefore(): 0.12, LoseReply(): 0.12})
         for _ in range(60):

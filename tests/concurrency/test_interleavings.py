@@ -97,7 +97,7 @@ RACES: dict[str, tuple[bool, list[Writer]]] = {
     "append, append, no table": (False, [append(0, 2), append(5, 8)]),
     "create, create, create": (False, [create(0, 1), create(5, 6), create(8, 9)]),
 }
-SEEDS = deep(8, 15)
+SEEDS = deep(6, 15)
 
 
 def _start(there: bool) -> Store:

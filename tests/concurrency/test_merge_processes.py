@@ -23,7 +23,7 @@ from tests.depth import deep
 import tablewright as tw
 
 MERGER = str(Path(__file__).with_name("merger.py"))
-MERGES = deep(30, 100)
+MERGES = deep(20, 100)
 PRIMARY = {"lance-schema:unenforced-primary-key": "true"}
 
 

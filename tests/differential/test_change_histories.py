@@ -25,7 +25,7 @@ STEPS_MAX = 6
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # what fails is made small first, and that takes a while
-@settings(max_examples=deep(2, 10) * settings.default.max_examples)
+@settings(max_examples=deep(1, 10) * settings.default.max_examples)
 @given(data=st.data(), stable=st.booleans(), count=st.integers(0, 24), per_file=st.integers(4, 12))
 def test_any_history_reads_like_the_model(data: st.DataObject, stable: bool, count: int, per_file: int) -> None:
     with tempfile.TemporaryDirectory(prefix="tablewright-changes-") as folder:

@@ -111,7 +111,7 @@ def test_changed_bytes_of_a_manifest(tmp_path: Path) -> None:
     dataset.delete("id = 1")
     path = latest_manifest(place)
     whole = path.read_bytes()
-    for data in _flipped(whole, deep(300, 5000)):
+    for data in _flipped(whole, deep(200, 5000)):
         path.write_bytes(data)
         _use_or_typed_error(place)
     path.write_bytes(whole)
