@@ -3,7 +3,7 @@
 Scripts carry one mapping through several tools, so a name that we don't know is no error; but a misspelled
 ``aws_regoin`` should not go unnoticed either. Each unknown name is warned about once per process, without its value.
 Key and value are easily exchanged, so a name is shown only if it reads like one: close to a name that we know, or words
-of small letters. Any other may be a secret.
+in lower case. Any other may be a secret.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ its column file is made of theirs:
    and cut at the borders of the new fragments (:meth:`~tablewright.format.address_map.AddressMap.pieces`).
 2. For old fragments without a column file of ours, the values are those that the new fragment has; a column without a
    data file there is null.
+3. Rows of an old fragment that is gone are hidden in the new one. Their values do not matter, and are those of any row
+   of ours: null may not be allowed.
 
 Nothing is computed again: no expression and no function runs. Pieces are read ahead of the writer, so memory is
 bounded by the threads that read, whatever the size of a fragment.
@@ -17,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from tablewright.data.conform import solid
@@ -95,12 +98,13 @@ def _with_columns(crossing: Crossing, group: Group, id: int, files: Sequence[Dat
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Physical rows of a fragment, from ``start`` up to ``stop``."""
+    """Physical rows of a fragment, from ``start`` up to ``stop``; ``copies`` of the first one, if that is not 0."""
 
     fragment: Fragment
     start: int
     stop: int
     include_deleted: bool
+    copies: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,9 @@ class _Carry:
         """What is read at a time, in order: of our column files, or of the new fragment where we have none."""
         for piece in self.group.map.pieces(self.new.id):
             ours = self.patched.get(piece.old_id)
+            if ours is None and not self.crossing.before.fragments.has(piece.old_id):
+                yield from self._any(shape, piece.rows)
+                continue
             fragment, start, stop = self.new, piece.new_offset, piece.new_offset + piece.rows
             if ours is not None:
                 fragment, start, stop = ours, piece.start, piece.stop
@@ -138,8 +145,18 @@ class _Carry:
             for begin in range(start, stop, step):
                 yield _Window(fragment, begin, min(stop, begin + step), include_deleted=ours is None)
 
+    def _any(self, shape: ReadShape, rows: int) -> Iterator[_Window]:
+        """So many rows whose values do not matter."""
+        fragment = next(iter(self.patched.values()))
+        step = shape.sizes.rows_per_piece(fragment)
+        for begin in range(0, rows, step):
+            yield _Window(fragment, 0, 1, include_deleted=True, copies=min(step, rows - begin))
+
     def _read(self, shape: ReadShape, window: _Window) -> list[pa.RecordBatch]:
         reader = FragmentReader(self.crossing.after, window.fragment, shape)
         size = shape.sizes.rows_per_batch(window.fragment)
         found = reader.read(window.start, window.stop, size, include_deleted=window.include_deleted)
-        return [solid(rows.batch) for rows in found]
+        batches = [rows.batch for rows in found]
+        if window.copies:
+            batches = [batch.take(pa.array(np.zeros(window.copies, np.int64))) for batch in batches]
+        return [solid(batch) for batch in batches]

@@ -23,6 +23,7 @@ from tests.unit.api.test_columns import _rows, _while_computing, _written
 import tablewright as tw
 from tablewright.errors import CommitConflict, InvalidRequest
 from tablewright.operations.columns.schema import InvalidColumns
+from tablewright.optimize import Compaction
 
 SYSTEM = ["_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version"]
 ROWS = 10
@@ -628,3 +629,26 @@ def test_columns_on_a_branch(plain: tw.LanceDataset) -> None:
     assert branch.to_table()["c"].to_pylist() == list(range(1, 11)) and plain.schema.names == ["id", "n", "s"]
     there = lance.dataset(plain.uri).checkout_version(("trial", None))
     assert there.to_table().equals(branch.to_table())
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
+def test_columns_that_may_not_be_null_pass_a_compaction_of_rows_that_are_gone(tmp_path: Path, stable: bool) -> None:
+    """A fragment was emptied while it was compacted: its rows are hidden, and no value of ours is left for them."""
+    ds = tw.write_dataset({"id": range(30)}, str(tmp_path), max_rows_per_file=10, enable_stable_row_ids=stable)
+    stale, compactor = tw.dataset(str(tmp_path)), tw.dataset(str(tmp_path))
+    results = [task.execute(compactor) for task in Compaction.plan(compactor).tasks]
+    ds.delete("id >= 10 and id < 20")
+    Compaction.commit(compactor, results)
+    schema, calls = pa.schema([pa.field("d", pa.int64(), nullable=False)]), []
+
+    @tw.batch_udf(output_schema=schema)
+    def copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+        calls.append(batch.num_rows)
+        return pa.RecordBatch.from_arrays([batch["id"]], schema=schema)
+
+    stale.add_columns(copied)
+    found = stale.to_table()
+    assert found["d"].equals(found["id"]) and found.num_rows == 20
+    assert calls == [10, 10, 10], "nothing was computed again"
+    lance.dataset(str(tmp_path)).validate()
+    assert lance.dataset(str(tmp_path)).to_table().equals(found)
