@@ -1,9 +1,7 @@
 """A fault at every storage call of a delete, an update and new columns; and such changes interleaved at every call.
 
-Afterwards a fresh reader finds the old version or the new one, exactly once and whole. A change that returned is there.
-A change that failed with anything but CommitUnknown is not there, left nothing behind, and works when run again. After
-CommitUnknown its files stay, for it may be there. Writers switched at every call by a seed come out in some serial
-order, and each counts the rows that were its own in that order.
+What must hold after a fault is in `scene`. Writers switched at every call by a seed come out in some serial order, and
+each counts the rows that were its own in that order.
 """
 
 from __future__ import annotations
@@ -12,22 +10,29 @@ import itertools
 import random
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.concurrency.leftovers import unreferenced
+from tests.concurrency.scene import (
+    Rows,
+    Scene,
+    calls_of,
+    fault_at_every_call,
+    judge,
+    leftovers,
+    newest,
+    one_thread,
+    small_scene,
+)
 from tests.concurrency.stage import (
     ADDRESS,
     Judged,
     copied,
     has_effect,
     listing,
-    makes_sense,
     new_store,
-    on_stage,
     set_up,
     within,
 )
@@ -39,8 +44,6 @@ from tests.property.row_model import (
     Delete,
     Model,
     Update,
-    Values,
-    created,
     ids_in,
     literal,
     new_rows,
@@ -48,7 +51,7 @@ from tests.property.row_model import (
 )
 
 import tablewright as tw
-from tablewright.errors import CommitUnknown, InternalError, StorageError, TablewrightError
+from tablewright.errors import CommitUnknown, StorageError
 from tablewright.storage import Store, open_store
 from tablewright.testing import (
     EVERY_FAULT,
@@ -62,14 +65,11 @@ from tablewright.testing import (
     LoseReply,
     Plan,
     SimulatedCrash,
-    StaleList,
     at_call,
     interleave,
     on_call,
     seeded_world,
 )
-
-Rows = dict[int, Values]
 
 
 @pytest.fixture(autouse=True)
@@ -77,8 +77,7 @@ def _stage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     """Tables stand in the test's own world; a writer is one thread, so that its calls come in one order."""
     set_up(monkeypatch)
     if "several_threads" not in request.node.name:
-        monkeypatch.setattr("tablewright.engine.local.default_threads", lambda: 1)
-        monkeypatch.setattr("tablewright.data.prefetch._ahead", lambda function, items, window: map(function, items))
+        one_thread(monkeypatch)
 
 
 # ------------------------------------------------------------------------------------------------------- the changes
@@ -103,103 +102,11 @@ ON_TABLES = [
 """Each change on both kinds of table; in CI they take turns."""
 
 
-@dataclass(frozen=True)
-class Scene:
-    """A store with a table of two versions: its model, its objects, and what a reader finds."""
-
-    store: Store
-    model: Model
-    objects: set[str]
-
-    @property
-    def before(self) -> tuple[int, Rows]:
-        return 2, self.model.values()
-
-    def after(self, change: Change) -> tuple[int, Rows]:
-        return 3, change.after(self.model, 3).values()
-
-
-def _scene(store: Store, *, stable: bool) -> Scene:
-    """Three fragments of three rows; the second version has deleted row 7."""
-
-    def make() -> Model:
-        model = created(tw, ADDRESS, 9, per_file=3, stable=stable)
-        tw.dataset(ADDRESS).delete("id = 7")
-        return model
-
-    model = Delete(ids_in({7})).after(on_stage(store, make, seed=99), 2)
-    return Scene(store, model, listing(store))
-
-
-def newest(store: Store) -> tuple[int, Rows]:
-    """The newest version and its rows, as a fresh reader finds them; every version before it is there too."""
-
-    def read() -> tuple[int, Rows]:
-        dataset = tw.dataset(ADDRESS)
-        dataset.validate()
-        assert [entry["version"] for entry in dataset.versions()] == list(range(1, dataset.version + 1))
-        found = dataset.to_table().to_pylist()
-        rows = {row["id"]: row for row in found}
-        assert len(rows) == len(found), "a row is there twice"
-        return dataset.version, rows
-
-    return on_stage(store, read)
-
-
-def leftovers(store: Store) -> set[str]:
-    return on_stage(store, lambda: unreferenced(tw.dataset(ADDRESS), listing(store)))
-
-
-def _outcome(store: Store, change: Change) -> BaseException | None:
-    try:
-        on_stage(store, lambda: change.run(tw, tw.dataset(ADDRESS)), seed=7)
-    except InternalError:
-        raise
-    except (TablewrightError, SimulatedCrash) as error:
-        return error
-    return None
-
-
-def _judge(scene: Scene, change: Change, store: Store, error: BaseException | None, where: str, judged: Judged) -> None:
-    """What a fresh reader of `store` may find after the change ended with `error`."""
-    if not judged.is_new(store, error):
-        return
-    after = scene.after(change)
-    found = newest(store)
-    assert found in (scene.before, after), where
-    assert scene.objects <= listing(store), f"{where}: files of older versions are gone"
-    if error is None:
-        assert found == after, f"{where}: it returned, and nothing is there"
-        assert not leftovers(store), f"{where}: left behind beside the new version"
-    elif not isinstance(error, SimulatedCrash | CommitUnknown):
-        assert found == scene.before, f"{where}: it reported {error!r}, and yet it is there"
-        assert listing(store) <= scene.objects, f"{where}: left behind after {error!r}"
-    if found == scene.before:
-        on_stage(store, lambda: change.run(tw, tw.dataset(ADDRESS)), seed=8)
-        assert newest(store) == after, f"{where}: running it again"
-
-
-def _calls(scene: Scene, change: Change) -> tuple[Call, ...]:
-    recording = FaultyStore(copied(scene.store))
-    assert _outcome(recording, change) is None
-    assert len(recording.calls) >= 6
-    return recording.calls
-
-
-FAULTS: tuple[Fault, ...] = (*EVERY_FAULT, DenyCreation(), StaleList(lambda path: True))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stable"), ON_TABLES)
 def test_a_fault_at_every_call(name: str, stable: bool) -> None:
-    scene, change, judged = _scene(new_store(), stable=stable), CHANGES[name], Judged()
-    for call in _calls(scene, change):
-        for fault in FAULTS:
-            if makes_sense(fault, call):
-                store = copied(scene.store)
-                error = _outcome(FaultyStore(store, at_call(call.index, fault)), change)
-                _judge(scene, change, store, error, f"{fault} at {call}", judged)
-    assert {None, SimulatedCrash, StorageError} <= judged.endings
+    endings = fault_at_every_call(small_scene(new_store(), stable=stable), CHANGES[name])
+    assert {None, SimulatedCrash, StorageError} <= endings
 
 
 @pytest.mark.slow
@@ -207,22 +114,22 @@ def test_a_fault_at_every_call(name: str, stable: bool) -> None:
 def test_a_fault_while_several_threads_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls come in any order then; each still is the one that fails, once."""
     monkeypatch.setattr("tablewright.engine.local.default_threads", lambda: 3)
-    scene, change, judged = _scene(new_store(), stable=True), CHANGES[name], Judged()
-    for index in range(len(_calls(scene, change))):
+    scene, change, judged = small_scene(new_store(), stable=True), CHANGES[name], Judged()
+    for index in range(len(calls_of(scene, change))):
         for fault in EVERY_FAULT:
             store = copied(scene.store)
-            error = _outcome(FaultyStore(store, at_call(index, fault)), change)
-            _judge(scene, change, store, error, f"{fault} at call {index}", judged)
+            error = scene.outcome(FaultyStore(store, at_call(index, fault)), change)
+            judge(scene, change, store, error, f"{fault} at call {index}", judged)
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_the_lost_reply_of_a_commit_is_settled(name: str) -> None:
     """The manifest was created, the answer got lost or says no: it is ours, and the change succeeds."""
-    scene, change = _scene(new_store(), stable=True), CHANGES[name]
+    scene, change = small_scene(new_store(), stable=True), CHANGES[name]
     for fault in (LoseReply(), DenyCreation()):
         store = copied(scene.store)
         plan = on_call(fault, method="put_if_absent", path="_versions/*", nth=0)
-        assert _outcome(FaultyStore(store, plan), change) is None
+        assert scene.outcome(FaultyStore(store, plan), change) is None
         assert newest(store) == scene.after(change)
         assert not leftovers(store)
 
@@ -231,7 +138,7 @@ def test_the_lost_reply_of_a_commit_is_settled(name: str) -> None:
 @pytest.mark.parametrize("fault", [FailBefore(), LoseReply()], ids=["fails", "loses replies"])
 def test_a_store_that_falls_silent_at_the_commit(name: str, fault: Fault) -> None:
     """From the first try of the commit on, no call about versions is answered: it may be there, so its files stay."""
-    scene, change = _scene(new_store(), stable=False), CHANGES[name]
+    scene, change = small_scene(new_store(), stable=False), CHANGES[name]
     store, silent = copied(scene.store), False
 
     def plan(call: Call) -> Fault | None:
@@ -239,7 +146,7 @@ def test_a_store_that_falls_silent_at_the_commit(name: str, fault: Fault) -> Non
         silent = silent or call.method == "put_if_absent"
         return fault if silent and call.path.startswith("_versions") else None
 
-    error = _outcome(FaultyStore(store, plan), change)
+    error = scene.outcome(FaultyStore(store, plan), change)
     assert isinstance(error, CommitUnknown | StorageError)
     if isinstance(error, CommitUnknown) or isinstance(fault, LoseReply):
         assert isinstance(error, CommitUnknown), "a commit that happened was reported as failed"
@@ -252,7 +159,7 @@ def test_a_store_that_falls_silent_at_the_commit(name: str, fault: Fault) -> Non
 @pytest.mark.parametrize("name", CHANGES)
 def test_many_faults_at_once(name: str) -> None:
     """A store on a bad day: every call may fail or lose its reply; the writer tries until it is through."""
-    scene, change = _scene(new_store(), stable=True), CHANGES[name]
+    scene, change = small_scene(new_store(), stable=True), CHANGES[name]
     wanted = scene.after(change)
     for seed in range(deep(4, 6)):
         store, chance = copied(scene.store), random.Random(seed)
@@ -262,7 +169,7 @@ def test_many_faults_at_once(name: str) -> None:
             return FailBefore() if drawn < 0.06 else LoseReply() if drawn < 0.12 else None
 
         for _ in range(80):
-            error = _outcome(FaultyStore(store, plan), change)
+            error = scene.outcome(FaultyStore(store, plan), change)
             if error is None or (isinstance(error, CommitUnknown) and newest(store) == wanted):
                 break
         assert newest(store) == wanted, f"seed {seed}"
@@ -275,15 +182,15 @@ def test_faults_on_a_real_directory(name: str, tmp_path: Path) -> None:
     import lance
 
     change = CHANGES[name]
-    scene = _scene(open_store(str(tmp_path / "master")), stable=True)
+    scene = small_scene(open_store(str(tmp_path / "master")), stable=True)
     shutil.copytree(tmp_path / "master", tmp_path / "counted")
     recording = FaultyStore(open_store(str(tmp_path / "counted")))
-    assert _outcome(recording, change) is None
+    assert scene.outcome(recording, change) is None
     for call in recording.calls:
         for number, fault in enumerate((LoseReply(), CrashAfter(), CrashBefore())[: 3 if has_effect(call) else 2]):
             place = tmp_path / f"{call.index}-{number}"
             shutil.copytree(tmp_path / "master", place)
-            error = _outcome(FaultyStore(open_store(str(place)), at_call(call.index, fault)), change)
+            error = scene.outcome(FaultyStore(open_store(str(place)), at_call(call.index, fault)), change)
             dataset = lance.dataset(str(place))
             dataset.validate()
             found = {row["id"]: row for row in dataset.to_table().to_pylist()}
@@ -367,7 +274,7 @@ def _check(scene: Scene, store: Store, changes: list[Change], outcomes: list[Any
 
 
 def _start(name: str, *, stable: bool) -> tuple[Scene, list[Change]]:
-    scene = _scene(new_store(), stable=stable)
+    scene = small_scene(new_store(), stable=stable)
     return scene, [change(scene.model) if callable(change) else change for change in RACES[name]]
 
 

@@ -8,18 +8,16 @@ paused takes over what others committed, at whichever call that was.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.concurrency.leftovers import unreferenced
+from tests.concurrency.scene import FAULTS, leftovers, one_thread, outcome_of
 from tests.concurrency.stage import (
     ADDRESS,
     Judged,
     copied,
-    listing,
     makes_sense,
     new_store,
     on_stage,
@@ -45,11 +43,10 @@ from tests.property.row_model import (
 )
 
 import tablewright as tw
-from tablewright.errors import CommitConflict, CommitUnknown, CompactionIncomplete, InternalError, TablewrightError
+from tablewright.errors import CommitConflict, CommitUnknown, CompactionIncomplete
 from tablewright.optimize import Compaction, RewriteResult
 from tablewright.storage import Store
 from tablewright.testing import (
-    EVERY_FAULT,
     Call,
     DenyCreation,
     FailBefore,
@@ -58,7 +55,6 @@ from tablewright.testing import (
     LoseReply,
     Pause,
     SimulatedCrash,
-    StaleList,
     at_call,
     interleave,
     on_call,
@@ -66,15 +62,13 @@ from tablewright.testing import (
 )
 
 KINDS = pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
-FAULTS: tuple[Fault, ...] = (*EVERY_FAULT, DenyCreation(), StaleList(lambda path: True))
 
 
 @pytest.fixture(autouse=True)
 def _stage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables stand in the test's own world; a writer is one thread, so that its calls come in one order."""
     set_up(monkeypatch)
-    monkeypatch.setattr("tablewright.engine.local.default_threads", lambda: 1)
-    monkeypatch.setattr("tablewright.data.prefetch._ahead", lambda function, items, window: map(function, items))
+    one_thread(monkeypatch)
     monkeypatch.setattr("tablewright.jobs.compact.spread", lambda function, items: [function(item) for item in items])
 
 
@@ -130,20 +124,6 @@ def check(store: Store, model: Model, *, stable: bool) -> set[int]:
     return on_stage(store, read)
 
 
-def leftovers(store: Store) -> set[str]:
-    return on_stage(store, lambda: unreferenced(tw.dataset(ADDRESS), listing(store)))
-
-
-def _outcome(store: Store, action: Callable[[], Any], seed: int = 7) -> BaseException | None:
-    try:
-        on_stage(store, action, seed)
-    except InternalError:
-        raise
-    except (TablewrightError, SimulatedCrash) as error:
-        return error
-    return None
-
-
 def _judge(scene: Scene, store: Store, error: BaseException | None, where: str, judged: Judged) -> None:
     if not judged.is_new(store, error):
         return
@@ -164,7 +144,7 @@ def _judge(scene: Scene, store: Store, error: BaseException | None, where: str, 
 
 def _calls(scene: Scene) -> tuple[Call, ...]:
     recording = FaultyStore(copied(scene.store))
-    assert _outcome(recording, scene.compact) is None
+    assert outcome_of(recording, scene.compact) is None
     assert len(recording.calls) >= 15
     return recording.calls
 
@@ -179,7 +159,7 @@ def test_a_fault_at_every_call(overtaken: bool, stable: bool) -> None:
         for fault in FAULTS:
             if makes_sense(fault, call):
                 store = copied(scene.store)
-                error = _outcome(FaultyStore(store, at_call(call.index, fault)), scene.compact)
+                error = outcome_of(FaultyStore(store, at_call(call.index, fault)), scene.compact)
                 _judge(scene, store, error, f"{fault} at {call}", judged)
     assert {None, SimulatedCrash} < judged.endings
 
@@ -209,7 +189,7 @@ def test_a_commit_of_unknown_outcome_is_repeated() -> None:
         silent = silent or rewrite
         return LoseReply() if silent and call.path.startswith("_versions") else None
 
-    assert isinstance(_outcome(FaultyStore(store, plan), scene.compact), CommitUnknown)
+    assert isinstance(outcome_of(FaultyStore(store, plan), scene.compact), CommitUnknown)
     assert not check(store, scene.model, stable=True) & {0, 1, 2, 3}
     metrics = on_stage(store, scene.compact, seed=8)
     assert (metrics.groups_dropped, metrics.fragments_removed) == (2, 0)
@@ -231,7 +211,7 @@ def test_many_faults_at_once(stable: bool) -> None:
 
         left = {0, 1, 2, 3}
         for run in range(80):
-            _outcome(FaultyStore(store, plan), scene.compact, seed=1000 + run)
+            outcome_of(FaultyStore(store, plan), scene.compact, seed=1000 + run)
             left = check(store, scene.model, stable=stable) & {0, 1, 2, 3}
             if not left:
                 break
@@ -286,7 +266,7 @@ def test_another_commits_at_every_call(name: str, stable: bool) -> None:
             on_stage(store, lambda: change.run(tw, tw.dataset(ADDRESS)), seed=50)
             versions.append(on_stage(store, lambda: tw.dataset(ADDRESS).version))
 
-        error = _outcome(FaultyStore(store, at_call(index, Pause(commit))), scene.compact)
+        error = outcome_of(FaultyStore(store, at_call(index, Pause(commit))), scene.compact)
         assert error is None and versions, f"at call {index}: {error!r}"
         left = check(store, change.after(scene.model, versions[0]), stable=stable) & {0, 1, 2, 3}
         assert not left, f"at call {index}: fragments {left} are still there"
@@ -308,7 +288,7 @@ def test_the_table_is_replaced_at_every_call(verb: str) -> None:
                 tw.write_dataset({"id": [1]}, ADDRESS, mode="overwrite")
 
         pause = Pause(lambda call, store=store, act=replaced: on_stage(store, act, seed=50))
-        error = _outcome(FaultyStore(store, at_call(index, pause)), scene.compact)
+        error = outcome_of(FaultyStore(store, at_call(index, pause)), scene.compact)
         assert error is None or isinstance(error, CommitConflict), f"at call {index}: {error!r}"
         rows = on_stage(store, lambda: tw.dataset(ADDRESS).to_table().num_rows)
         assert rows == (12 if verb == "restore" else 1), f"at call {index}"

@@ -19,7 +19,6 @@ import tablewright as tw
 from tablewright.errors import CommitUnknown, InternalError, StorageError, TablewrightError
 from tablewright.storage import Store, open_store
 from tablewright.testing import (
-    EVERY_FAULT,
     Call,
     CrashAfter,
     CrashBefore,
@@ -34,6 +33,7 @@ from tablewright.testing import (
     on_call,
 )
 
+from .scene import FAULTS
 from .stage import (
     ADDRESS,
     Judged,
@@ -149,9 +149,6 @@ def _calls(scenario: Scenario, store: Store) -> tuple[Call, ...]:
     assert _outcome(recording, scenario) is None
     assert len(recording.calls) >= 4
     return recording.calls
-
-
-FAULTS: tuple[Fault, ...] = (*EVERY_FAULT, DenyCreation(), StaleList(lambda path: True))
 
 
 QUICK = ("create", "append")

@@ -18,6 +18,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from tests.concurrency.scene import FAULTS, Rows, Scene, calls_of, leftovers, newest, one_thread, small_scene
 from tests.concurrency.stage import (
     ADDRESS,
     Judged,
@@ -29,7 +30,6 @@ from tests.concurrency.stage import (
     set_up,
     within,
 )
-from tests.concurrency.test_change_faults import FAULTS, Rows, Scene, _calls, _outcome, _scene, leftovers, newest
 from tests.depth import deep
 from tests.property.merge_change import Merge
 from tests.property.row_model import (
@@ -78,8 +78,7 @@ EMPTY = Model(COLUMNS)
 def _stage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables stand in the test's own world; a writer is one thread, so that its calls come in one order."""
     set_up(monkeypatch)
-    monkeypatch.setattr("tablewright.engine.local.default_threads", lambda: 1)
-    monkeypatch.setattr("tablewright.data.prefetch._ahead", lambda function, items, window: map(function, items))
+    one_thread(monkeypatch)
 
 
 # ------------------------------------------------------------------------------------------------------- the merges
@@ -185,8 +184,8 @@ class Bench:
 @pytest.mark.parametrize("name", MERGES)
 def test_a_fault_at_every_call(name: str, tmp_path: Path) -> None:
     merge = MERGES[name]
-    bench = Bench(_scene(new_store(), stable=len(name) % 2 == 0), merge, tmp_path)
-    calls = _calls(bench.scene, merge)
+    bench = Bench(small_scene(new_store(), stable=len(name) % 2 == 0), merge, tmp_path)
+    calls = calls_of(bench.scene, merge)
     columns = next(call.index for call in calls if call.method == "put_if_absent")
     for call in calls:
         for number, fault in enumerate(FAULTS):
@@ -194,7 +193,7 @@ def test_a_fault_at_every_call(name: str, tmp_path: Path) -> None:
                 if deep(1, 2) == 1 and name in ("columns", "inserts") and (number + call.index + len(name)) % 2:
                     continue  # in CI these two take turns
                 store = copied(bench.scene.store)
-                error = _outcome(FaultyStore(store, at_call(call.index, fault)), merge)
+                error = bench.scene.outcome(FaultyStore(store, at_call(call.index, fault)), merge)
                 bench.judge(store, error, f"{fault} at {call}", removes=call.method == "delete")
                 assert call.index >= columns or error is None or newest(store)[0] in (2, 4), "columns came too early"
     assert bench.met == {0, 1, 2}
@@ -205,11 +204,11 @@ def test_a_fault_at_every_call(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("nth", [0, 1], ids=["columns", "rows"])
 def test_the_lost_reply_of_a_commit_is_settled(name: str, nth: int) -> None:
     """Either commit was made, the answer got lost or says no: the merge succeeds, and each is there once."""
-    merge, scene = MERGES[name], _scene(new_store(), stable=len(name) % 2 == 0)
+    merge, scene = MERGES[name], small_scene(new_store(), stable=len(name) % 2 == 0)
     for fault in (LoseReply(), DenyCreation()):
         store = copied(scene.store)
         plan = on_call(fault, method="put_if_absent", path="_versions/*", nth=nth)
-        assert _outcome(FaultyStore(store, plan), merge) is None
+        assert scene.outcome(FaultyStore(store, plan), merge) is None
         assert newest(store) == _states(scene, merge)[2]
         assert not leftovers(store)
         assert [made.read_version for made in on_stage(store, lambda: tw.dataset(ADDRESS).get_transactions(2))] == [
@@ -223,7 +222,7 @@ def test_the_lost_reply_of_a_commit_is_settled(name: str, nth: int) -> None:
 @pytest.mark.parametrize("nth", [0, 1], ids=["columns", "rows"])
 def test_a_store_that_falls_silent_at_a_commit(name: str, fault: Fault, nth: int) -> None:
     """Nobody knows whether it is there. Files stay if that is the commit of the rows: they may be needed."""
-    merge, scene = MERGES[name], _scene(new_store(), stable=False)
+    merge, scene = MERGES[name], small_scene(new_store(), stable=False)
     store, puts = copied(scene.store), 0
 
     def plan(call: Call) -> Fault | None:
@@ -231,7 +230,7 @@ def test_a_store_that_falls_silent_at_a_commit(name: str, fault: Fault, nth: int
         puts += call.method == "put_if_absent"
         return fault if puts > nth and call.path.startswith("_versions") else None
 
-    assert isinstance(_outcome(FaultyStore(store, plan), merge), CommitUnknown)
+    assert isinstance(scene.outcome(FaultyStore(store, plan), merge), CommitUnknown)
     assert newest(store) == _states(scene, merge)[nth + isinstance(fault, LoseReply)]
     files = {path.partition("/")[0] for path in leftovers(store)} - {"_transactions"}
     assert bool(files) == (nth == 1 and isinstance(fault, FailBefore)), f"{files}"
@@ -245,7 +244,7 @@ THEIRS = Merge(_evolving({2, 100}, {}, "a").rows, EMPTY)
 @pytest.mark.parametrize("moment", [0, 1], ids=["before the columns", "between"])
 def test_a_fault_while_it_runs_again(moment: int) -> None:
     """Another writer comes when ours is about to publish its columns, or its rows: ours has to look again."""
-    merge, scene, judged = MERGES["rows"], _scene(new_store(), stable=True), Judged()
+    merge, scene, judged = MERGES["rows"], small_scene(new_store(), stable=True), Judged()
     middle = merge.widened(scene.model)
     theirs = (THEIRS.after(scene.model, 3).values(), THEIRS.after(middle, 4).values())[moment]
     final = merge.after(THEIRS.after(scene.model, 3), 5).values()
@@ -261,7 +260,7 @@ def test_a_fault_while_it_runs_again(moment: int) -> None:
 
         publish = on_call(Pause(rival), method="put_if_absent", path="_versions/*", nth=moment)
         faulty = FaultyStore(store, first_of(fault, publish))
-        return faulty, _outcome(faulty, merge)
+        return faulty, scene.outcome(faulty, merge)
 
     recorded, error = run(lambda call: None)
     assert error is None and newest(recorded.inner) == (5, final) and not leftovers(recorded.inner)
@@ -441,8 +440,8 @@ def test_another_writer_at_every_call(name: str) -> None:
     If it takes what the merge needs just between the columns and the rows, the columns stay, and nothing else.
     """
     theirs, results = OTHERS[name], dict[int, str]()
-    scene = _scene(new_store(), stable=len(name) % 2 == 0)
-    calls = [call for call in _calls(scene, OURS) if call.path.startswith("_versions")]
+    scene = small_scene(new_store(), stable=len(name) % 2 == 0)
+    calls = [call for call in calls_of(scene, OURS) if call.path.startswith("_versions")]
     columns, rows = [call.index for call in calls if call.method == "put_if_absent"]
     every = 1 if deep(1, 2) > 1 or name in THOROUGH else 3
     for call in calls[len(name) % every :: every]:
@@ -456,7 +455,7 @@ def test_another_writer_at_every_call(name: str) -> None:
             except TablewrightError as error:
                 errors.append(error)
 
-        ours = _outcome(FaultyStore(store, at_call(call.index, Pause(run))), OURS)
+        ours = scene.outcome(FaultyStore(store, at_call(call.index, Pause(run))), OURS)
         results[call.index] = _judge(scene, store, [OURS, theirs], [ours, *errors], f"{call}")
     assert name in MAY_BE_REFUSED or set(results.values()) == {"both"}
     assert all(columns < index <= rows for index, result in results.items() if result == "half"), results
@@ -468,7 +467,7 @@ def test_another_writer_at_every_call(name: str) -> None:
 def test_writers_switched_at_every_call(name: str) -> None:
     """A seed decides at every call who goes on. Handles are opened before the race, or within it."""
     changes = [OURS, OTHERS[name]]
-    scene = _scene(new_store(), stable=len(name) % 2 == 1)
+    scene = small_scene(new_store(), stable=len(name) % 2 == 1)
     for seed in range(deep(3, 12)):
         store = copied(scene.store)
 
@@ -500,7 +499,7 @@ BY_PYLANCE = [
 @pytest.mark.parametrize("moment", [0, 1], ids=["before the columns", "between"])
 def test_pylance_meanwhile(moment: int, tmp_path: Path) -> None:
     """The other writer is pylance, and comes when ours is about to publish its columns, or its rows."""
-    scene = _scene(open_store(str(tmp_path / "base")), stable=moment == 0)
+    scene = small_scene(open_store(str(tmp_path / "base")), stable=moment == 0)
     for name in BY_PYLANCE:
         theirs, place, errors = OTHERS[name], tmp_path / f"{name}.lance", list[BaseException | None]()
         shutil.copytree(tmp_path / "base", place)
@@ -514,7 +513,7 @@ def test_pylance_meanwhile(moment: int, tmp_path: Path) -> None:
 
         store = open_store(str(place))
         publish = on_call(Pause(run), method="put_if_absent", path="_versions/*", nth=moment)
-        ours = _outcome(FaultyStore(store, publish), OURS)
+        ours = scene.outcome(FaultyStore(store, publish), OURS)
         result = _judge(scene, store, [OURS, theirs], [ours, *errors], name)
         assert result == "both" or (name in MAY_BE_REFUSED and result == "refused"), name
         found = lance.dataset(str(place))
@@ -525,7 +524,7 @@ def test_pylance_meanwhile(moment: int, tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------- a busy table
 def _among(rivals: Iterator[Change], merge: Evolving) -> tuple[Store, BaseException | None]:
     """Whenever ours is about to publish, a rival does so first, as long as there are any."""
-    scene = _scene(new_store(), stable=True)
+    scene = small_scene(new_store(), stable=True)
     store, seeds = scene.store, itertools.count(100)
 
     def run(call: Call) -> None:
@@ -535,7 +534,7 @@ def _among(rivals: Iterator[Change], merge: Evolving) -> tuple[Store, BaseExcept
                 rival.run(tw, tw.dataset(ADDRESS))
 
     publish = on_call(Pause(run), method="put_if_absent", path="_versions/*")
-    return store, _outcome(FaultyStore(store, publish), merge)
+    return store, scene.outcome(FaultyStore(store, publish), merge)
 
 
 def test_a_merge_on_a_busy_table_gets_its_columns_first() -> None:
@@ -545,7 +544,7 @@ def test_a_merge_on_a_busy_table_gets_its_columns_first() -> None:
         others.insert(4 + 5 * number, Delete(ids_in({id})))
     store, error = _among(iter(others), OURS)
     assert error is None
-    scene = _scene(new_store(), stable=True)
+    scene = small_scene(new_store(), stable=True)
     after = scene.model
     for other in others:
         after = other.after(after, 9)
@@ -559,7 +558,7 @@ def test_a_merge_that_gives_up_adds_no_column(retries: int) -> None:
     store, error = _among(iter(rivals), replace(OURS, retries=retries))
     assert isinstance(error, CommitConflict) and error.retryable
     assert _types(store) == dict(COLUMNS) and not leftovers(store)
-    assert _outcome(store, OURS) is None
+    on_stage(store, lambda: OURS.run(tw, tw.dataset(ADDRESS)), seed=7)
     assert _types(store) == {**COLUMNS, **N}
 
 

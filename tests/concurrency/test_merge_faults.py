@@ -1,6 +1,6 @@
 """A fault at every storage call of a merge: rows, columns, both, inserts only, deletes of what the source lacks.
 
-What holds for other changes holds here (see `test_change_faults`): the old version or the new one, exactly once; no
+What holds for other changes holds here (see `scene`): the old version or the new one, exactly once; no
 file left after a known failure. And more: the same while another writer comes first and the merge has to run again,
 with a source that was kept on disk, and with one that was shared with workers.
 """
@@ -17,6 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.concurrency.scene import (
+    FAULTS,
+    Scene,
+    calls_of,
+    fault_at_every_call,
+    leftovers,
+    newest,
+    one_thread,
+    small_scene,
+)
 from tests.concurrency.stage import (
     ADDRESS,
     Judged,
@@ -28,7 +38,6 @@ from tests.concurrency.stage import (
     set_up,
     within,
 )
-from tests.concurrency.test_change_faults import FAULTS, Scene, _calls, _judge, _outcome, _scene, leftovers, newest
 from tests.depth import deep
 from tests.property.merge_change import Merge, newer
 from tests.property.row_model import COLUMNS, Model, always, new_rows
@@ -62,8 +71,7 @@ EMPTY = Model(COLUMNS)
 def _stage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables stand in the test's own world; a writer is one thread, so that its calls come in one order."""
     set_up(monkeypatch)
-    monkeypatch.setattr("tablewright.engine.local.default_threads", lambda: 1)
-    monkeypatch.setattr("tablewright.data.prefetch._ahead", lambda function, items, window: map(function, items))
+    one_thread(monkeypatch)
 
 
 def _rows(ids: set[int], *columns: str) -> tuple[Any, ...]:
@@ -86,25 +94,18 @@ MERGES: dict[str, Merge] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MERGES)
 def test_a_fault_at_every_call(name: str) -> None:
-    merge, judged = MERGES[name], Judged()
-    scene = _scene(new_store(), stable=len(name) % 2 == 0)
-    for call in _calls(scene, merge):
-        for fault in FAULTS:
-            if makes_sense(fault, call):
-                store = copied(scene.store)
-                error = _outcome(FaultyStore(store, at_call(call.index, fault)), merge)
-                _judge(scene, merge, store, error, f"{fault} at {call}", judged)
-    assert {None, SimulatedCrash, StorageError} <= judged.endings
+    endings = fault_at_every_call(small_scene(new_store(), stable=len(name) % 2 == 0), MERGES[name])
+    assert {None, SimulatedCrash, StorageError} <= endings
 
 
 def test_the_lost_reply_of_a_commit_is_settled() -> None:
     """The manifest was created, the answer got lost or says no: it is ours, and the merge succeeds, once."""
     for number, (name, merge) in enumerate(MERGES.items()):
-        scene = _scene(new_store(), stable=number % 2 == 0)
+        scene = small_scene(new_store(), stable=number % 2 == 0)
         for fault in (LoseReply(), DenyCreation()):
             store = copied(scene.store)
             plan = on_call(fault, method="put_if_absent", path="_versions/*", nth=0)
-            assert _outcome(FaultyStore(store, plan), merge) is None, name
+            assert scene.outcome(FaultyStore(store, plan), merge) is None, name
             assert newest(store) == scene.after(merge), name
             assert not leftovers(store), name
 
@@ -143,10 +144,10 @@ class Rival:
 def test_a_fault_while_it_runs_again(name: str) -> None:
     """Another writer took one of the keys: what the first attempt wrote and the second does not need must go too."""
     merge, judged = MERGES[name], Judged()
-    scene = _scene(new_store(), stable=len(name) % 2 == 0)
+    scene = small_scene(new_store(), stable=len(name) % 2 == 0)
     rival = Rival(scene, copied(scene.store))
     recording = FaultyStore(rival.store, rival.plan(lambda call: None))
-    assert _outcome(recording, merge) is None
+    assert scene.outcome(recording, merge) is None
     assert newest(rival.store) == rival.after(merge) and not leftovers(rival.store)
     first = next(call.index for call in recording.calls if call.method == "put_if_absent" and "_versions" in call.path)
     for call in recording.calls[first:]:
@@ -156,7 +157,7 @@ def test_a_fault_while_it_runs_again(name: str) -> None:
             if deep(1, 2) == 1 and (number + call.index + (name == "both")) % 2:  # in CI the two merges take turns
                 continue
             rival = Rival(scene, copied(scene.store))
-            error = _outcome(FaultyStore(rival.store, rival.plan(at_call(call.index, fault))), merge)
+            error = scene.outcome(FaultyStore(rival.store, rival.plan(at_call(call.index, fault))), merge)
             if judged.is_new(rival.store, error):
                 _judge_rival(rival, merge, error, f"{fault} at {call}")
                 # A file that could not be removed stays.
@@ -180,15 +181,15 @@ def test_a_source_on_disk_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     """Whatever fails, the temporary file of a source that did not fit into memory goes."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     on_disk = MergeLimits(source=SourceLimits(memory_bytes=0))
-    merge, scene = replace(MERGES["rows"], limits=on_disk), _scene(new_store(), stable=True)
+    merge, scene = replace(MERGES["rows"], limits=on_disk), small_scene(new_store(), stable=True)
     seen = list[bool]()
 
     def look(call: Call) -> Fault | None:
         seen.append(any("tablewright-" in path.name for path in tmp_path.iterdir()))
         return None
 
-    for call in _calls(scene, merge):
-        _outcome(FaultyStore(copied(scene.store), first_of(at_call(call.index, FailBefore()), look)), merge)
+    for call in calls_of(scene, merge):
+        scene.outcome(FaultyStore(copied(scene.store), first_of(at_call(call.index, FailBefore()), look)), merge)
         assert not list(tmp_path.iterdir()), call
     assert any(seen), "the source was never on disk"
 
@@ -245,7 +246,7 @@ def _on_workers(store: Store, merge: Merge, engine: Workers) -> BaseException | 
 def test_files_of_a_shared_source_go(tmp_path: Path) -> None:
     """They lie beside the table's own. A task may fail, or any call of the driver; then they go as all others do."""
     merge = MERGES["both"]
-    scene = _scene(open_store(str(tmp_path / "base")), stable=True)
+    scene = small_scene(open_store(str(tmp_path / "base")), stable=True)
 
     def copy(place: str) -> Store:
         shutil.rmtree(tmp_path / place, ignore_errors=True)

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pytest
 from tests.concurrency.leftovers import unreferenced
 from tests.concurrency.merging import KEYS, Merge, Shape, Tables, drawn_merge, sorted_rows
+from tests.concurrency.scene import one_thread
 from tests.concurrency.stage import ADDRESS, set_up, within
 from tests.depth import deep, pairs_first
 
@@ -95,8 +96,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 def _stage(monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer is one thread, so that its calls come in one order."""
     set_up(monkeypatch)
-    monkeypatch.setattr("tablewright.engine.local.default_threads", lambda: 1)
-    monkeypatch.setattr("tablewright.data.prefetch._ahead", lambda function, items, window: map(function, items))
+    one_thread(monkeypatch)
 
 
 # --------------------------------------------------------------------------------------------------- three ways to meet
