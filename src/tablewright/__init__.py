@@ -6,24 +6,63 @@
 {'id': [1], 'text': ['a wright makes things']}
 """
 
-from tablewright import commit, errors, fragment, optimize, schema, udf
+from typing import TYPE_CHECKING
+
 from tablewright._version import __version__
-from tablewright.api.commit_builder import CommitBuilder
-from tablewright.dataset import (
-    DatasetBasePath,
-    Index,
-    IndexFile,
-    LanceDataset,
-    LanceOperation,
-    LanceScanner,
-    Transaction,
-    dataset,
-    write_dataset,
-)
-from tablewright.fragment import DataFile, FragmentMetadata, LanceFragment
-from tablewright.schema import LanceField, LanceSchema
-from tablewright.transaction.affected import AffectedRows
-from tablewright.udf import BatchUDF, batch_udf
+from tablewright.lazy import late_names
+
+if TYPE_CHECKING:
+    from tablewright import commit, errors, fragment, optimize, schema, udf
+    from tablewright.api.commit_builder import CommitBuilder
+    from tablewright.dataset import (
+        DatasetBasePath,
+        Index,
+        IndexFile,
+        LanceDataset,
+        LanceOperation,
+        LanceScanner,
+        Transaction,
+        dataset,
+        write_dataset,
+    )
+    from tablewright.fragment import DataFile, FragmentMetadata, LanceFragment
+    from tablewright.schema import LanceField, LanceSchema
+    from tablewright.transaction.affected import AffectedRows
+    from tablewright.udf import BatchUDF, batch_udf
+else:
+    # The submodule has the name of a function. A module that is loaded already is not put in the function's place.
+    import tablewright.dataset  # noqa: F401
+
+    del dataset
+    __getattr__, __dir__ = late_names(
+        globals(),
+        {
+            "AffectedRows": "tablewright.transaction.affected:AffectedRows",
+            "BatchUDF": "tablewright.udf:BatchUDF",
+            "CommitBuilder": "tablewright.api.commit_builder:CommitBuilder",
+            "DataFile": "tablewright.fragment:DataFile",
+            "DatasetBasePath": "tablewright.dataset:DatasetBasePath",
+            "FragmentMetadata": "tablewright.fragment:FragmentMetadata",
+            "Index": "tablewright.dataset:Index",
+            "IndexFile": "tablewright.dataset:IndexFile",
+            "LanceDataset": "tablewright.dataset:LanceDataset",
+            "LanceField": "tablewright.schema:LanceField",
+            "LanceFragment": "tablewright.fragment:LanceFragment",
+            "LanceOperation": "tablewright.dataset:LanceOperation",
+            "LanceScanner": "tablewright.dataset:LanceScanner",
+            "LanceSchema": "tablewright.schema:LanceSchema",
+            "Transaction": "tablewright.dataset:Transaction",
+            "batch_udf": "tablewright.udf:batch_udf",
+            "commit": "tablewright.commit",
+            "dataset": "tablewright.dataset:dataset",
+            "errors": "tablewright.errors",
+            "fragment": "tablewright.fragment",
+            "optimize": "tablewright.optimize",
+            "schema": "tablewright.schema",
+            "udf": "tablewright.udf",
+            "write_dataset": "tablewright.dataset:write_dataset",
+        },
+    )
 
 __all__ = [
     "AffectedRows",

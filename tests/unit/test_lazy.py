@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from tablewright.lazy import cached_property
+import pytest
+
+from tablewright.lazy import cached_property, late_names
 
 
 class Sample:
@@ -46,3 +49,14 @@ def test_threads_do_not_wait_for_each_other() -> None:
     slow = Slow()
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(lambda _: slow.value, range(2))) == [3, 3]
+
+
+def test_late_names_are_imported_when_they_are_asked_for_and_kept() -> None:
+    module: dict[str, object] = {"__name__": "sample"}
+    get, names = late_names(module, {"encode": "json:dumps", "decoder": "json.decoder"})
+    assert (set(module), names()) == ({"__name__"}, ["__name__", "decoder", "encode"])
+    assert get("encode") is json.dumps
+    assert get("decoder") is json.decoder
+    assert module["encode"] is json.dumps
+    with pytest.raises(AttributeError, match="module 'sample' has no attribute 'other'"):
+        get("other")

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as pads
-from datafusion import SessionContext, SQLOptions
 
 from tablewright.checks import check_text
 from tablewright.errors import InvalidRequest, TablewrightError
@@ -87,6 +86,8 @@ class SqlQuery:
         self._dataset, self._query, self._name, self._options = dataset, query, name, options
 
     def _frame(self) -> Any:
+        from datafusion import SessionContext, SQLOptions
+
         context = SessionContext()
         context.register_dataset(self._name, _Queried(self._dataset, self._options))
         queries_only = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)

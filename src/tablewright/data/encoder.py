@@ -13,12 +13,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
 
 from tablewright.data.codec_errors import reading, uncommitted, writing
 from tablewright.data.footer import check_footer
@@ -40,8 +39,6 @@ __all__ = ["DataFileReader", "DataFileWriter"]
 _BATCHES_AHEAD = 4
 _CODEC: Library = "the data-file codec"
 
-hold_back_warnings_before_exec()
-
 # Rows at indices are otherwise decoded on the thread that asks, inside Arrow's C stream, where a panic of the codec
 # ends the process. On a thread of the codec it is an error. The codec reads this variable at every call.
 os.environ.setdefault("LANCE_STRUCTURAL_BATCH_DECODE_SPAWN_MODE", "always")
@@ -59,9 +56,10 @@ class DataFileWriter:
             location = target or Location(self._spool.path if self._spool else "")
             check_usable(_CODEC)
             prepare_file(store, path)
+        codec = _codec()
         with writing(self._where):
             options = dict(location.storage_options) or None
-            self._writer: Any = LanceFileWriter(location.uri, schema, version=version, storage_options=options)
+            self._writer: Any = codec.writer(location.uri, schema, version=version, storage_options=options)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch, whose schema is the file's."""
@@ -253,11 +251,12 @@ def _open(location: Location, where: str, columns: list[str] | None, *, alone: b
     options = dict(location.storage_options) or None
     base, _, name = location.uri.rpartition("/")
     check_usable(_CODEC)
+    codec = _codec()
     count_request()
     with reading(where):
         try:
             if alone or not base:
-                return LanceFileReader(location.uri, storage_options=options, columns=columns)
+                return codec.reader(location.uri, storage_options=options, columns=columns)
             return _session(base, tuple(sorted((options or {}).items())), os.getpid()).open_reader(name, columns)
         except OSError as error:
             if "Error creating projection" not in str(error):
@@ -266,6 +265,21 @@ def _open(location: Location, where: str, columns: list[str] | None, *, alone: b
 
 
 @lru_cache(maxsize=64)
-def _session(base: str, options: tuple[tuple[str, str], ...], process: int) -> LanceFileSession:
+def _session(base: str, options: tuple[tuple[str, str], ...], process: int) -> Any:
     """What the readers of a directory share: the connection, and the codec's threads for it."""
-    return LanceFileSession(base, storage_options=dict(options) or None)
+    return _codec().session(base, storage_options=dict(options) or None)
+
+
+class _Codec(NamedTuple):
+    writer: Any
+    reader: Any
+    session: Any
+
+
+@lru_cache(maxsize=1)
+def _codec() -> _Codec:
+    """The classes of the codec, imported with the first data file: whoever only looks at versions does without."""
+    from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
+
+    hold_back_warnings_before_exec()
+    return _Codec(LanceFileWriter, LanceFileReader, LanceFileSession)

@@ -18,11 +18,14 @@ interval                anything                refused: DataFusion orders 25 ho
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from datafusion import Expr
 
 from tablewright.expressions.engine import ExpressionError, Frame
+
+if TYPE_CHECKING:
+    from datafusion import Expr
 
 __all__ = ["check_tree"]
 

@@ -13,14 +13,17 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.types as at
-from datafusion import DataFrame, Expr, SessionConfig, SessionContext
 
 from tablewright.errors import StorageError
 from tablewright.storage.failures import is_panic
 from tablewright.storage.libraries import check_usable
+
+if TYPE_CHECKING:
+    from datafusion import DataFrame, Expr, SessionContext
 
 __all__ = ["ExpressionError", "Frame", "evaluate", "open_frame", "plain_message"]
 
@@ -37,6 +40,8 @@ def _session() -> SessionContext:
     check_usable("DataFusion")
     context = getattr(_local, "context", None)
     if context is None:
+        from datafusion import SessionConfig, SessionContext
+
         config = SessionConfig().with_target_partitions(1).with_batch_size(_MAX_ROWS_PER_BATCH)
         context = _local.context = SessionContext(config)
     return context

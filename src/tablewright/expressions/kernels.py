@@ -12,14 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
-from datafusion import Expr
+
+if TYPE_CHECKING:
+    from datafusion import Expr
 
 __all__ = ["Condition", "condition_of"]
 

@@ -12,10 +12,12 @@ also where a column is called ``name``: it reads a column. ``'name'`` in single 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-
-from datafusion import Expr
+from typing import TYPE_CHECKING
 
 from tablewright.expressions.engine import ExpressionError
+
+if TYPE_CHECKING:
+    from datafusion import Expr
 
 __all__ = ["check_quotes"]
 

@@ -16,10 +16,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
-from datafusion import Expr
 
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.comparisons import check_tree
@@ -28,6 +27,9 @@ from tablewright.expressions.kernels import Condition, condition_of
 from tablewright.expressions.quotes import check_quotes
 from tablewright.expressions.scope import SchemaLike, Scope, empty_batch, with_system_columns
 from tablewright.expressions.translate import column_sql, translate
+
+if TYPE_CHECKING:
+    from datafusion import Expr
 
 __all__ = ["CompiledExpression", "Projection", "QuotedNames", "compile_projection", "compile_sql"]
 

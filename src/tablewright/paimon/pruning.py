@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +27,14 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.types as at
-from datafusion import Expr
 
 from tablewright.expressions import CompiledExpression, Predicate
 from tablewright.expressions.engine import ExpressionError, Frame
 from tablewright.expressions.scope import empty_batch
 from tablewright.expressions.translate import quote_name
+
+if TYPE_CHECKING:
+    from datafusion import Expr
 
 __all__ = ["Bound", "is_bounded", "matching_partitions", "may_match"]
 

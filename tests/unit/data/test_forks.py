@@ -6,6 +6,7 @@ import sys
 SCRIPT = """
 import os, subprocess, sys, warnings
 import tablewright
+tablewright.write_dataset([{"id": 1}], "memory://table")  # which imports the codec
 before = list(warnings.filters)
 subprocess.run([sys.executable, "-c", ""], preexec_fn=lambda: None)  # as PySpark starts its JVM
 assert warnings.filters == before
