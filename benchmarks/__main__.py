@@ -2,12 +2,14 @@
 
 A workload is a module of this folder with ``run() -> bool``: it prints its figures, which are ratios measured side by
 side in one run, and returns whether they keep what it promises. ``python -m benchmarks NAME…`` runs only those; one
-with ``BY_DEFAULT = False`` has to be named.
+with ``BY_DEFAULT = False`` has to be named. ``--only`` and ``--warm`` go to the workloads whose ``run`` takes them.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
+import inspect
 import pkgutil
 import sys
 from pathlib import Path
@@ -18,9 +20,14 @@ def workloads() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if module.name[0] != "_")
 
 
-def main(names: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Run the workloads asked for, or all."""
-    known = workloads()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--only", help="rows of a workload, by name, with commas between")
+    parser.add_argument("--warm", action="store_true", help="leave out what is measured in processes of its own")
+    given = vars(parser.parse_args(arguments))
+    names, known = given.pop("names"), workloads()
     unknown = [name for name in names if name not in known]
     if unknown:
         print(f"No workload named {', '.join(unknown)}; there are {', '.join(known)}.", file=sys.stderr)
@@ -30,7 +37,8 @@ def main(names: list[str]) -> int:
         workload = importlib.import_module(f"benchmarks.{name}")
         if names or getattr(workload, "BY_DEFAULT", True):
             print(f"── {name}", flush=True)
-            kept[name] = bool(workload.run())
+            taken = inspect.signature(workload.run).parameters
+            kept[name] = bool(workload.run(**{option: value for option, value in given.items() if option in taken}))
     for name, good in kept.items():
         print(f"{'kept  ' if good else 'BROKEN'} {name}")
     return 0 if all(kept.values()) else 1
