@@ -61,3 +61,9 @@ def spark() -> Iterator[Any]:
     session = embedded_session("local[2]", {"spark.sql.shuffle.partitions": "2"}, brief=True)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def engine() -> Any:
+    """Where our work runs in tests that hold on every engine: on threads; tests/spark has another one."""
+    return "local"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ import pytest
 from tests.concurrency.leftovers import unreferenced
 
 import tablewright as tw
-from tablewright.operations.compact.task import GroupTask, Rewritten, rewrite_group
-from tablewright.world import World
+from tablewright.jobs.work import Work
+from tablewright.operations.compact.task import rewrite_group
 
 __all__ = ["OPTIONS", "Reads", "as_read", "assert_sound", "expected", "made", "meanwhile", "new_rows", "paths_in"]
 
@@ -101,29 +101,40 @@ def _assert_index_answers(ours: tw.LanceDataset, theirs: Any) -> None:
 
 
 class Reads:
-    """How often each group of fragments was rewritten. ``then`` runs once, after the last of them."""
+    """How often each group of fragments was handed to an engine. ``then`` runs once, when all were rewritten."""
 
-    def __init__(self, groups: int, then: Callable[[], object]) -> None:
+    def __init__(self, then: Callable[[], object]) -> None:
         self.groups: list[tuple[int, ...]] = []
-        self._last, self._then, self._others = groups, then, False
+        self._then: Callable[[], object] | None = then
+        self._others = False
 
-    def __call__(self, task: GroupTask, world: World) -> Rewritten:
-        result = rewrite_group(task, world)
-        if len(self.groups) == self._last and self._others:
-            return result
-        self.groups.append(tuple(fragment.id for fragment in task.task.fragments))
-        if len(self.groups) == self._last:
+    def after(self, tasks: Sequence[Any]) -> None:
+        """These groups were rewritten, and are not committed yet."""
+        if self._others:
+            return
+        self.groups += [tuple(fragment.id for fragment in task.task.fragments) for task in tasks]
+        then, self._then = self._then, None
+        if then is not None:
             self._others = True
-            self._then()
+            then()
             self._others = False
-        return result
 
 
 @contextmanager
 def meanwhile(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object], groups: int = 3) -> Iterator[Reads]:
-    """Compactions of this process run ``then`` once their groups are rewritten; each group may be read once."""
-    reads = Reads(groups, then)
+    """Compactions of this process run ``then`` once their groups are rewritten; each group may be read once.
+
+    It runs in this process, wherever the groups were rewritten.
+    """
+    reads, outcomes = Reads(then), Work.outcomes
+
+    def reading(self: Work, name: str, run: Any, tasks: Sequence[Any], *given: Any, **options: Any) -> Any:
+        found = outcomes(self, name, run, tasks, *given, **options)
+        if run is rewrite_group:
+            reads.after(tasks)
+        return found
+
     with monkeypatch.context() as patch:
-        patch.setattr("tablewright.jobs.compact.rewrite_group", reads)
+        patch.setattr(Work, "outcomes", reading)
         yield reads
     assert len(set(reads.groups)) == len(reads.groups) == groups, f"read more than once: {reads.groups}"

@@ -16,6 +16,7 @@ from tests.concurrency.leftovers import unreferenced
 from tests.property.row_model import Change, Model, assert_reads_as
 
 import tablewright as tw
+from tablewright.api.pinned import table_of
 from tablewright.jobs import attempt
 from tablewright.optimize import Compaction
 from tablewright.snapshot.snapshot import open_snapshot
@@ -36,7 +37,7 @@ class Compact:
     rows_per_file: int = 1000
 
     def run(self, library: Any, dataset: Any) -> None:
-        asked = (lance if self.way == "pylance" else tw).dataset(dataset.uri)
+        asked = lance.dataset(dataset.uri) if self.way == "pylance" else newest_like(dataset)
         asked.optimize.compact_files(
             target_rows_per_fragment=self.rows_per_file, materialize_deletions_threshold=0.0, num_threads=1
         )
@@ -63,7 +64,7 @@ class Planned:
             planned.commit()
             return
         options = {"target_rows_per_fragment": self.rows_per_file, "materialize_deletions_threshold": 0.0}
-        ours = tw.dataset(dataset.uri)
+        ours = newest_like(dataset)
         results = [task.execute(ours) for task in Compaction.plan(ours, options).tasks]
         assert results, "there is something to compact"
         self.meanwhile.run(library, dataset)
@@ -76,6 +77,12 @@ class Planned:
 def newest(uri: str) -> Any:
     """The newest version as plans take it."""
     return open_snapshot(World(open_store(uri)))
+
+
+def newest_like(dataset: Any) -> tw.LanceDataset:
+    """A handle of ours on the newest version, which works where ``dataset`` does if that is ours as well."""
+    engine = table_of(dataset).engine if isinstance(dataset, tw.LanceDataset) else None
+    return tw.dataset(dataset.uri, engine=engine)
 
 
 class Attempts:
@@ -121,21 +128,29 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Attempts]:
 
 @dataclass
 class Race:
-    """A table, what a model says about it, and a handle of ours that stays at the version it was opened at."""
+    """A table, what a model says about it, and a handle of ours that stays at the version it was opened at.
+
+    Writers of ours, and compactions of ours, work on ``engine``.
+    """
 
     uri: str
     model: Model
     stable: bool
     attempts: Attempts
+    engine: Any = None
 
     def __post_init__(self) -> None:
-        self.stale = tw.dataset(self.uri)
+        self.stale = self.opened()
         self.stale_lance = lance.dataset(self.uri)
+
+    def opened(self, version: int | None = None) -> tw.LanceDataset:
+        """Ours on the newest version, or on an older one."""
+        return tw.dataset(self.uri, version=version, engine=self.engine)
 
     def others(self, *changes: Change, library: Any = tw) -> Race:
         """Other writers commit first."""
         for change in changes:
-            change.run(library, library.dataset(self.uri))
+            change.run(library, self.opened() if library is tw else library.dataset(self.uri))
             self.model = change.after(self.model, tw.dataset(self.uri).version)
         return self
 

@@ -121,8 +121,8 @@ def copy(masters: Copy, tmp_path: Path) -> Copy:
     return copied
 
 
-def opened(path: Path, writer: str) -> Any:
-    return (tw if writer == "ours" else lance).dataset(str(path))
+def opened(path: Path, writer: str, engine: Any, **version: Any) -> Any:
+    return lance.dataset(str(path)) if writer == "pylance" else tw.dataset(str(path), engine=engine, **version)
 
 
 def rewrite_of(dataset: tw.LanceDataset) -> Rewrite:
@@ -134,14 +134,14 @@ def rewrite_of(dataset: tw.LanceDataset) -> Rewrite:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_changes_meanwhile_are_taken_over(copy: Copy, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_meanwhile_are_taken_over(copy: Copy, case: Case, engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     path, stable, state = copy(case.stable, case.indexed), case.stable, []
 
     def change() -> None:
-        CHANGES[case.change](opened(path, case.writer))
+        CHANGES[case.change](opened(path, case.writer, engine))
         state.append(expected(path, stable=stable))
 
-    ours = tw.dataset(str(path))
+    ours = opened(path, "ours", engine)
     planned = table_of(ours).snapshot
     with meanwhile(monkeypatch, change):
         metrics = ours.optimize.compact_files(**OPTIONS, num_threads=1)
@@ -159,19 +159,21 @@ def test_changes_meanwhile_are_taken_over(copy: Copy, case: Case, monkeypatch: p
 @pytest.mark.parametrize("writer", ["ours", "pylance"])
 @pytest.mark.parametrize("which", ["others", "some", "all"])
 def test_compactions_meanwhile(
-    copy: Copy, which: str, writer: str, stable: bool, monkeypatch: pytest.MonkeyPatch
+    copy: Copy, which: str, writer: str, stable: bool, engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of other fragments: fine. Of some of ours: those groups are dropped, with their files. All: no error."""
     path = copy(stable, True)
-    opened(path, "ours").insert(new_rows(5000, 20))
+    opened(path, "ours", engine).insert(new_rows(5000, 20))
     lance.dataset(str(path)).insert(new_rows(6000, 20))
     rows, excluded = expected(path, stable=stable), {"others": [0, 1, 2, 3, 4, 5], "some": [0, 3, 4, 5, 6], "all": []}
 
     def compact() -> None:
-        opened(path, writer).optimize.compact_files(**OPTIONS, excluded_fragment_ids=excluded[which])
+        opened(path, writer, engine).optimize.compact_files(**OPTIONS, excluded_fragment_ids=excluded[which])
 
     with meanwhile(monkeypatch, compact):
-        metrics = tw.dataset(str(path)).optimize.compact_files(**OPTIONS, num_threads=1, excluded_fragment_ids=[6, 7])
+        metrics = opened(path, "ours", engine).optimize.compact_files(
+            **OPTIONS, num_threads=1, excluded_fragment_ids=[6, 7]
+        )
     dropped = {"others": 0, "some": 2, "all": 3}[which]
     assert (metrics.groups_dropped, metrics.fragments_removed) == (dropped, 6 - 2 * dropped)
     assert_sound(path, rows, stable=stable)
@@ -181,7 +183,7 @@ def test_compactions_meanwhile(
 @pytest.mark.parametrize("writer", ["ours", "pylance"])
 @pytest.mark.parametrize("verb", ["restore", "overwrite"])
 def test_a_table_that_was_replaced_meanwhile(
-    copy: Copy, verb: str, writer: str, stable: bool, monkeypatch: pytest.MonkeyPatch
+    copy: Copy, verb: str, writer: str, stable: bool, engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, library = copy(stable), tw if writer == "ours" else lance
 
@@ -195,22 +197,22 @@ def test_a_table_that_was_replaced_meanwhile(
         meanwhile(monkeypatch, replace),
         pytest.raises(CommitConflict, match=verb.title()) as caught,
     ):
-        tw.dataset(str(path)).optimize.compact_files(**OPTIONS, num_threads=1)
+        opened(path, "ours", engine).optimize.compact_files(**OPTIONS, num_threads=1)
     assert not caught.value.retryable
     assert_sound(path, expected(path, stable=stable), stable=stable)
-    assert tw.dataset(str(path)).version == 3, "no fragment ids were reserved"
+    assert opened(path, "ours", engine).version == 3, "no fragment ids were reserved"
 
 
 @pytest.mark.parametrize("when", ["rewritten", "placed"])
 @pytest.mark.parametrize("emptied", [False, True])
 def test_stable_ids_are_switched_on_meanwhile(
-    copy: Copy, emptied: bool, when: str, monkeypatch: pytest.MonkeyPatch
+    copy: Copy, emptied: bool, when: str, engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Case 11. A group of which a fragment was emptied has no ids for its rows: it waits for the next compaction."""
     path, state = copy(False, True), []
 
     def switch() -> None:
-        dataset = tw.dataset(str(path))
+        dataset = opened(path, "ours", engine)
         if emptied:
             dataset.delete("id < 50")
         dataset.delete("id = 205")
@@ -218,7 +220,7 @@ def test_stable_ids_are_switched_on_meanwhile(
         dataset.update({"v": "'after'"}, where="id = 60", write_mode="rewrite_columns")
         state.append(expected(path, stable=True))
 
-    ours = tw.dataset(str(path))
+    ours = opened(path, "ours", engine)
     if when == "rewritten":
         with meanwhile(monkeypatch, switch):
             metrics = ours.optimize.compact_files(**OPTIONS, num_threads=1)
@@ -255,18 +257,20 @@ def after_placing(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) -
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
 @pytest.mark.parametrize("change", sorted(CHANGES))
-def test_changes_just_before_the_commit(copy: Copy, change: str, stable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_just_before_the_commit(
+    copy: Copy, change: str, stable: bool, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The groups were placed already: they are placed again, and what was written for the first place goes."""
     path, state = copy(stable, change == "create an index"), []
 
     def then() -> None:
-        CHANGES[change](tw.dataset(str(path)))
+        CHANGES[change](opened(path, "ours", engine))
         state.append(expected(path, stable=stable))
 
-    ours = tw.dataset(str(path))
+    ours = opened(path, "ours", engine)
     results = [task.execute(ours) for task in Compaction.plan(ours, OPTIONS).tasks]
-    tw.dataset(str(path)).delete("id = 77")  # a deletion file is written for the first place
-    patch(tw.dataset(str(path)), "n", 3)  # and columns are carried
+    opened(path, "ours", engine).delete("id = 77")  # a deletion file is written for the first place
+    patch(opened(path, "ours", engine), "n", 3)  # and columns are carried
     with after_placing(monkeypatch, then):
         metrics = Compaction.commit(ours, results)
     assert (metrics.fragments_removed, metrics.groups_dropped) == (6, 0)
@@ -275,32 +279,32 @@ def test_changes_just_before_the_commit(copy: Copy, change: str, stable: bool, m
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
 @pytest.mark.parametrize("emptied", ["id < 50", "id >= 50 and id < 100", "id < 100", "id >= 86 and id < 172"])
-def test_fragments_and_outputs_that_are_emptied(copy: Copy, emptied: str, stable: bool) -> None:
+def test_fragments_and_outputs_that_are_emptied(copy: Copy, emptied: str, stable: bool, engine: Any) -> None:
     """Case 3: three fragments, two outputs. What is empty is in the transaction, and not in the manifest."""
     path = copy(stable, True)
-    ours = tw.dataset(str(path))
+    ours = opened(path, "ours", engine)
     options = {"target_rows_per_fragment": 60, "excluded_fragment_ids": [3, 4, 5]}
     (task,) = Compaction.plan(ours, options).tasks
     results = [task.execute(ours)]
     assert [fragment.physical_rows for fragment in results[0].new_fragments] == [65, 64]
-    tw.dataset(str(path)).delete(emptied)
+    opened(path, "ours", engine).delete(emptied)
     rows = expected(path, stable=stable)
     Compaction.commit(ours, results)
     assert_sound(path, rows, stable=stable)
-    stale = tw.dataset(str(path), version=2)
+    stale = opened(path, "ours", engine, version=2)
     stale.delete("id in (1, 40, 60, 130, 140)")
     kept = np.isin(rows["id"].to_numpy(), [1, 40, 60, 130, 140], invert=True)
     assert_sound(path, rows.filter(pa.array(kept)), stable=stable)
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
-def test_columns_of_one_of_three_members(copy: Copy, stable: bool) -> None:
+def test_columns_of_one_of_three_members(copy: Copy, stable: bool, engine: Any) -> None:
     """Case 5: in place in one fragment of a group of three; a row of it that was patched is deleted, too."""
     path = copy(stable, True)
-    ours = tw.dataset(str(path))
+    ours = opened(path, "ours", engine)
     (task,) = Compaction.plan(ours, {"target_rows_per_fragment": 60, "excluded_fragment_ids": [3, 4, 5]}).tasks
     results = [task.execute(ours)]
-    other = tw.dataset(str(path))
+    other = opened(path, "ours", engine)
     other.update({"v": "'in place'", "key": "key + 7"}, where="id in (60, 61, 62)", write_mode="rewrite_columns")
     other.delete("id = 61")
     rows = expected(path, stable=stable)
@@ -322,13 +326,13 @@ STALE: dict[str, Write] = {
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
 @pytest.mark.parametrize("name", sorted(STALE))
-def test_pylance_with_a_stale_handle(copy: Copy, name: str, stable: bool) -> None:
+def test_pylance_with_a_stale_handle(copy: Copy, name: str, stable: bool, engine: Any) -> None:
     """Case 16: past a compaction with hidden rows and carried columns it commits what is right, or sees a conflict."""
     path = copy(stable, True)
-    ours, theirs = tw.dataset(str(path)), lance.dataset(str(path))
+    ours, theirs = opened(path, "ours", engine), lance.dataset(str(path))
     results = [task.execute(ours) for task in Compaction.plan(ours, OPTIONS).tasks]
-    tw.dataset(str(path)).delete("id = 60")
-    patch(tw.dataset(str(path)), "v", "patched")
+    opened(path, "ours", engine).delete("id = 60")
+    patch(opened(path, "ours", engine), "v", "patched")
     Compaction.commit(ours, results)
     before = expected(path, stable=stable)
     if name in ("compact", "add columns", "index"):

@@ -51,13 +51,13 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Attempts]:
 
 
 @pytest.fixture(params=[False, True], ids=["addresses", "stable"])
-def race(request: pytest.FixtureRequest, tmp_path: Path, attempts: Attempts) -> Race:
+def race(request: pytest.FixtureRequest, tmp_path: Path, attempts: Attempts, engine: Any) -> Race:
     """Three fragments of four rows; row 5 was deleted before."""
     uri, stable = str(tmp_path / "t.lance"), request.param
     model = created(tw, uri, ROWS, per_file=PER_FILE, stable=stable)
     before = Delete(ids_in({5}))
     before.run(tw, tw.dataset(uri))
-    return Race(uri, before.after(model, 2), stable, attempts)
+    return Race(uri, before.after(model, 2), stable, attempts, engine)
 
 
 def upsert(model: Model, *ids: int, mode: str = "auto", **more: Any) -> Merge:
@@ -172,7 +172,7 @@ def test_a_key_that_came_and_was_compacted(race: Race, way: str, mode: str) -> N
     """Case 6: one row of each key; the upsert looks again only where one of its keys came."""
     race.others(Append(new_rows(race.model, 40, 3), race.model), Compact(way))
     race.ours(upsert(race.model, 0, 6, 50, mode=mode))
-    race.stale = tw.dataset(race.uri).checkout_version(2)
+    race.stale = race.opened(2)
     race.ours(upsert(race.model, 1, 41, 51, mode=mode), attempts=2)
 
 
@@ -182,7 +182,7 @@ def test_a_key_that_was_found_and_compacted(race: Race, way: str) -> None:
     found = upsert(race.model, 3, 70, matched="nothing")
     race.others(Compact(way))
     race.ours(found)
-    race.stale = tw.dataset(race.uri).checkout_version(2)
+    race.stale = race.opened(2)
     race.others(Delete(ids_in({6})))
     race.ours(upsert(race.model, 6, 71, matched="nothing"), attempts=2)
 
@@ -193,7 +193,7 @@ def test_serializable_passes_a_compaction_and_nothing_else(race: Race, way: str)
     race.attempts.forget()
     assert race.stale.delete("id = 0", isolation="serializable") == {"num_deleted_rows": 1}
     assert race.attempts.commits == [0]
-    race.stale = tw.dataset(race.uri).checkout_version(2)
+    race.stale = race.opened(2)
     race.attempts.forget()
     assert race.stale.update({"a": "1"}, where="id = 1", isolation="serializable") == {"num_rows_updated": 1}
     assert len(race.attempts.commits) == 2
@@ -206,7 +206,7 @@ def test_what_it_cost_is_reported(race: Race) -> None:
     assert re.fullmatch(
         r"  rebased past 2 compactions: rows=4, bytes_carried=\d+, seconds=\d+\.\d{3}; nothing ran again", line
     )
-    assert "rebased past" not in tw.dataset(race.uri).prepare_delete("id = 1").analyze_plan()
+    assert "rebased past" not in race.opened().prepare_delete("id = 1").analyze_plan()
 
 
 def test_a_prepared_transaction_passes_a_compaction(race: Race) -> None:
@@ -216,7 +216,7 @@ def test_a_prepared_transaction_passes_a_compaction(race: Race) -> None:
     tw.LanceDataset.commit(race.uri, transaction)
     race.model = Delete(ids_in({0, 6})).after(race.model, 5)
     race.check()
-    bare, _ = tw.dataset(race.uri).checkout_version(2).prepare_delete("id = 1").execute_uncommitted()
+    bare, _ = race.opened(2).prepare_delete("id = 1").execute_uncommitted()
     bare.affected_rows = None
     with pytest.raises(CommitConflict, match="does not say which rows it touches"):
         tw.LanceDataset.commit(race.uri, bare)
@@ -317,9 +317,11 @@ def test_a_rewrite_that_reordered_rows_is_recognised(race: Race, name: str) -> N
     assert "after the rewrite" in race.attempts.conflicts[0]
 
 
-def test_a_rewrite_of_pylance_that_reordered_rows_is_recognised(tmp_path: Path, attempts: Attempts) -> None:
+def test_a_rewrite_of_pylance_that_reordered_rows_is_recognised(
+    tmp_path: Path, attempts: Attempts, engine: Any
+) -> None:
     uri = str(tmp_path / "t.lance")
-    race = Race(uri, created(tw, uri, ROWS, per_file=PER_FILE, stable=False), False, attempts)
+    race = Race(uri, created(tw, uri, ROWS, per_file=PER_FILE, stable=False), False, attempts, engine)
     dataset = lance.dataset(uri)
     old = [fragment.metadata for fragment in dataset.get_fragments()]
     reversed_rows = dataset.to_table().take(list(range(ROWS))[::-1])
@@ -341,11 +343,11 @@ def test_old_files_that_were_cleaned_up(race: Race, kind: str, name: str, monkey
     """
     monkeypatch.setattr("tablewright.snapshot.files._is_cached", lambda store, path: False)
     race.others(Delete(ids_in({9})))
-    race.stale = tw.dataset(race.uri)
+    race.stale = race.opened()
     old = list((Path(race.uri) / kind).iterdir())
 
     def compact_and_clean() -> None:
-        Compact("ours").run(tw, tw.dataset(race.uri))
+        Compact("ours").run(tw, race.opened())
         for path in old:
             path.unlink()
 

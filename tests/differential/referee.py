@@ -34,10 +34,16 @@ __all__ = [
     "lance",
     "lancedb_rows",
     "numbers",
+    "opened",
     "ours",
     "state_of",
     "tree",
 ]
+
+
+def opened(library: Any, uri: str, engine: Any) -> Any:
+    """The newest version; ours works on this engine."""
+    return library.dataset(uri, engine=engine) if library.__name__ == "tablewright" else library.dataset(uri)
 
 
 def numbers(start: int, stop: int, *, text: bool = True) -> pa.Table:

@@ -16,7 +16,7 @@ import pytest
 from tests.depth import deep
 
 from .changes import index_of
-from .referee import lance, ours
+from .referee import lance, opened, ours
 
 ROWS, PER_FILE = 1200, 200
 STABLE = pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
@@ -55,8 +55,8 @@ def make_indices(dataset: Any) -> None:
     lance.dataset(dataset.uri).create_index("v", "IVF_PQ", num_partitions=2, num_sub_vectors=2)
 
 
-def compact(library: Any, uri: str, rows_per_file: int = 500) -> None:
-    library.dataset(uri).optimize.compact_files(
+def compact(library: Any, uri: str, engine: Any, rows_per_file: int = 500) -> None:
+    opened(library, uri, engine).optimize.compact_files(
         target_rows_per_fragment=rows_per_file, materialize_deletions_threshold=0.0
     )
 
@@ -107,12 +107,14 @@ def assert_answers(uri: str) -> None:
     ("stable", "compactor"), [(False, ours), (True, lance), (False, lance), (True, ours)][: deep(2, 4)]
 )
 @pytest.mark.parametrize("name", CHANGES)
-def test_answers_after_a_rebase_past_a_compaction(tmp_path: Path, stable: bool, compactor: Any, name: str) -> None:
+def test_answers_after_a_rebase_past_a_compaction(
+    tmp_path: Path, stable: bool, compactor: Any, name: str, engine: Any
+) -> None:
     uri, twin = str(tmp_path / "t.lance"), str(tmp_path / "twin.lance")
     table(uri, stable=stable, indexed=stable)
     shutil.copytree(uri, twin)
-    stale = ours.dataset(uri)
-    compact(compactor, uri)
+    stale = opened(ours, uri, engine)
+    compact(compactor, uri, engine)
     CHANGES[name](stale)
     assert stale.version == lance.dataset(uri).version
     assert_answers(uri)
@@ -130,7 +132,7 @@ def coverage(uri: str, name: str) -> list[set[int]]:
 @COMPACTOR
 @pytest.mark.parametrize("columns", [("id", "BTREE"), ("kind", "BITMAP")])
 def test_a_new_index_passes_a_compaction(
-    tmp_path: Path, stable: bool, compactor: Any, columns: tuple[str, str]
+    tmp_path: Path, stable: bool, compactor: Any, columns: tuple[str, str], engine: Any
 ) -> None:
     """Built on the old fragments, committed after they are gone."""
     uri, built = str(tmp_path / "t.lance"), tmp_path / "built.lance"
@@ -140,8 +142,8 @@ def test_a_new_index_passes_a_compaction(
     lance.dataset(str(built)).create_scalar_index(columns[0], columns[1], name="new")
     (index,) = lance.dataset(str(built)).read_transaction(3).operation.new_indices
     shutil.copytree(built / "_indices", Path(uri) / "_indices")
-    compact(compactor, uri)
-    ours.dataset(uri).delete("id = 7")
+    compact(compactor, uri, engine)
+    opened(ours, uri, engine).delete("id = 7")
     ours.LanceDataset.commit(uri, ours.LanceOperation.CreateIndex([index_of(ours, index)], []), read_version=2)
     live = {fragment.fragment_id for fragment in lance.dataset(uri).get_fragments()}
     (covered,) = coverage(uri, "new")
@@ -151,12 +153,12 @@ def test_a_new_index_passes_a_compaction(
 
 
 @STABLE
-def test_a_compaction_passes_a_new_index(tmp_path: Path, stable: bool) -> None:
+def test_a_compaction_passes_a_new_index(tmp_path: Path, stable: bool, engine: Any) -> None:
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(rows(0, ROWS), uri, max_rows_per_file=PER_FILE, enable_stable_row_ids=stable).delete(
         "id % 11 = 0"
     )
-    stale = ours.dataset(uri)
+    stale = opened(ours, uri, engine)
     planned = ours.optimize.Compaction.plan(stale, {"target_rows_per_fragment": 500})
     results = [task.execute(stale) for task in planned.tasks]
     make_indices(lance.dataset(uri))

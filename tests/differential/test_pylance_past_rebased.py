@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from tests.depth import deep
 
-from .referee import lance, ours
+from .referee import lance, opened, ours
 
 TABLES = [(False, ours), (True, lance), (False, lance), (True, ours)][: deep(2, 4)]
 """With stable row ids or without, and whose compaction it is that ours passes."""
@@ -76,11 +76,13 @@ def _read(uri: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(("stable", "compactor"), TABLES)
 @pytest.mark.parametrize("theirs", THEIRS)
 @pytest.mark.parametrize("mine", OURS)
-def test_pylance_past_ours(tmp_path: Path, stable: bool, compactor: Any, mine: str, theirs: str) -> None:
+def test_pylance_past_ours(tmp_path: Path, stable: bool, compactor: Any, mine: str, theirs: str, engine: Any) -> None:
     uri, serial = str(tmp_path / "t.lance"), str(tmp_path / "serial.lance")
     _base(uri, stable=stable)
-    stale = ours.dataset(uri)
-    compactor.dataset(uri).optimize.compact_files(target_rows_per_fragment=16, materialize_deletions_threshold=0.0)
+    stale = opened(ours, uri, engine)
+    opened(compactor, uri, engine).optimize.compact_files(
+        target_rows_per_fragment=16, materialize_deletions_threshold=0.0
+    )
     handle = lance.dataset(uri)
     OURS[mine](stale)
     left = _read(uri)
