@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tablewright.data.codec_errors import reading, uncommitted, writing
 from tablewright.data.footer import check_footer
-from tablewright.data.forks import hold_back_warnings_before_exec
+from tablewright.data.forks import hold_back_false_warnings
 from tablewright.data.layout import FileLayout
 from tablewright.data.spool import Spool, fetch, present
 from tablewright.data.view import View, view_of
@@ -34,7 +34,7 @@ from tablewright.storage.libraries import Library, check_usable
 from tablewright.storage.requests import count_request
 from tablewright.storage.subtree import prepare_file, sync_file
 
-__all__ = ["DataFileReader", "DataFileWriter"]
+__all__ = ["DataFileReader", "DataFileWriter", "load_codec"]
 
 _BATCHES_AHEAD = 4
 _CODEC: Library = "the data-file codec"
@@ -56,7 +56,7 @@ class DataFileWriter:
             location = target or Location(self._spool.path if self._spool else "")
             check_usable(_CODEC)
             prepare_file(store, path)
-        codec = _codec()
+        codec = load_codec()
         with writing(self._where):
             options = dict(location.storage_options) or None
             self._writer: Any = codec.writer(location.uri, schema, version=version, storage_options=options)
@@ -251,7 +251,7 @@ def _open(location: Location, where: str, columns: list[str] | None, *, alone: b
     options = dict(location.storage_options) or None
     base, _, name = location.uri.rpartition("/")
     check_usable(_CODEC)
-    codec = _codec()
+    codec = load_codec()
     count_request()
     with reading(where):
         try:
@@ -267,19 +267,24 @@ def _open(location: Location, where: str, columns: list[str] | None, *, alone: b
 @lru_cache(maxsize=64)
 def _session(base: str, options: tuple[tuple[str, str], ...], process: int) -> Any:
     """What the readers of a directory share: the connection, and the codec's threads for it."""
-    return _codec().session(base, storage_options=dict(options) or None)
+    return load_codec().session(base, storage_options=dict(options) or None)
 
 
-class _Codec(NamedTuple):
+class Codec(NamedTuple):
+    """The classes of ``lance.file`` that we use."""
+
     writer: Any
     reader: Any
     session: Any
 
 
 @lru_cache(maxsize=1)
-def _codec() -> _Codec:
-    """The classes of the codec, imported with the first data file: whoever only looks at versions does without."""
+def load_codec() -> Codec:
+    """The classes of the codec, imported with the first data file: whoever only looks at versions does without.
+
+    This starts no thread: the process may still fork.
+    """
     from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
 
-    hold_back_warnings_before_exec()
-    return _Codec(LanceFileWriter, LanceFileReader, LanceFileSession)
+    hold_back_false_warnings()
+    return Codec(LanceFileWriter, LanceFileReader, LanceFileSession)

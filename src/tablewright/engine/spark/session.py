@@ -1,7 +1,8 @@
 """The Spark session that work runs in: the user's if there is one, otherwise an embedded one, made when first needed.
 
 We never stop a session that we did not make, and we change no setting of it. The embedded one is ``local[*]``, small
-and quiet: no web UI, loopback only, UTC, Unix sockets to the Python workers, and this very Python for them.
+and quiet: no web UI, loopback only, UTC, Unix sockets to the Python workers, this very Python for them, and a daemon
+that has imported what they need (:mod:`.daemon`).
 Under ``spark-submit``, or where ``SPARK_REMOTE`` names a Connect server, the environment decides where the session is.
 
 Tests: tests/spark/test_session.py, tests/spark/test_own_session.py
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -19,12 +21,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tablewright._version import __version__
 from tablewright.engine.progress import Progress
 from tablewright.engine.spark.java import require_java
 
 __all__ = ["active_session", "embedded_environment", "embedded_session", "embedded_settings"]
 
 MASTER = "local[*]"
+DAEMON = "tablewright.engine.spark.daemon"
 SOCKET_PATH_ROOM = 60  # a Unix socket's path has at most 104 characters, of which its file name takes 42
 _making = threading.Lock()
 
@@ -85,7 +89,22 @@ def embedded_settings(*, brief: bool = False) -> dict[str, str]:
     }
     if os.name == "posix" and len(tempfile.gettempdir()) < SOCKET_PATH_ROOM:
         settings["spark.python.unix.domain.socket.enabled"] = "true"
+    if sys.platform == "linux" and _workers_have_tablewright():
+        settings["spark.python.daemon.module"] = DAEMON
     return settings
+
+
+def _workers_have_tablewright() -> bool:
+    """Whether the Python of the workers finds this package: a driver may have it on a ``sys.path`` of its own.
+
+    Without it there would be no worker at all, also not for the user's own functions.
+    """
+    python = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    question = f"import tablewright, sys; sys.exit(tablewright.__version__ != {__version__!r})"
+    try:
+        return subprocess.run([python, "-c", question], capture_output=True, timeout=60).returncode == 0
+    except (OSError, subprocess.SubprocessError):
+        return False
 
 
 def _driver_memory_mib() -> int:
