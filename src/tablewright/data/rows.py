@@ -3,8 +3,9 @@
 Offsets are kept in the form in which they cost least, and are expanded only when they are asked for: a scan of all live
 rows never needs them. Deleted rows are known by few offsets, the other rows by many.
 
-Dropping rows copies the others. Column by column, with one bitmap for all of them, Arrow copies whole runs; lists are
-copied by their positions instead, which is faster for them.
+Dropping rows copies the others. Where nearly all of them stay, or nearly none, Arrow copies quickest by a bitmap, which
+is the same for all columns; else by their positions, which are found once: 0.3 ms instead of 1.1 ms for half of 262,144
+numbers. Lists are always copied by position.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import pyarrow.types as at
 
 from tablewright.format.row_set import Offsets
 
-__all__ = ["Mask", "Rows", "no_columns"]
+__all__ = ["Mask", "Rows", "bits_of", "no_columns", "rows_where"]
 
 Mask = npt.NDArray[np.bool_]
 
 _SEARCH_COST = 16  # a binary search, in rows whose offsets are expanded
+_FEW, _MOST = 0.15, 0.85  # shares of rows beyond which a bitmap is quicker than positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Rows:
             return Rows(self.batch.slice(len(gone)), self.start + len(gone))
         if positions[0] == count - len(gone):
             return Rows(self.batch.slice(0, count - len(gone)), self.start)
-        return Rows(_filtered(self.batch, _mask_without(positions, count)), self.start, gone=gone)
+        return Rows(_chosen(self.batch, _mask_without(positions, count)), self.start, gone=gone)
 
     def where(self, mask: Mask) -> Rows:
         """The rows where the mask is true. One run of them is a slice, without copying."""
@@ -85,7 +87,7 @@ class Rows:
         if not len(kept) or kept[-1] - kept[0] + 1 == len(kept):
             batch = self.batch.slice(int(kept[0]) if len(kept) else 0, len(kept))
         else:
-            batch = self.batch.filter(pa.array(mask))
+            batch = _chosen(self.batch, mask, kept)
         return Rows(batch, chosen=self.offsets_at(kept))
 
     def slice(self, begin: int, end: int) -> Rows:
@@ -107,22 +109,59 @@ def _mask_without(positions: Offsets, count: int) -> Mask:
     return mask
 
 
-def _filtered(batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
-    """The rows where the mask is true; most of them are."""
+def rows_where(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """The rows of a batch where the mask is true; null counts as false.
+
+    >>> rows_where(pa.record_batch({"a": [5, 6, 7, 8]}), pa.array([True, None, False, True])).to_pydict()
+    {'a': [5, 8]}
+    """
+    if mask.null_count:
+        mask = mask.fill_null(False)
+    share = mask.true_count / max(1, len(mask))
+    if share in (0.0, 1.0):
+        return batch.slice(0, mask.true_count)
     if not batch.num_columns:
-        return no_columns(int(np.count_nonzero(mask)))
-    bits = pa.Array.from_buffers(
-        pa.bool_(), len(mask), [None, pa.py_buffer(np.packbits(mask, bitorder="little"))], null_count=0
-    )
-    places = None
+        return no_columns(mask.true_count)
+    if not _FEW < share < _MOST and not any(_is_list(kind) for kind in batch.schema.types):
+        return batch.filter(mask)
+    return _chosen(batch, bits_of(mask))
+
+
+def bits_of(mask: pa.BooleanArray) -> Mask:
+    """A mask without nulls as numpy has it; much faster than Arrow's own conversion."""
+    bits = mask.buffers()[1]
+    if bits is None or not len(mask):
+        return np.zeros(len(mask), np.bool_)
+    first, rest = divmod(mask.offset, 8)
+    found = np.unpackbits(np.frombuffer(bits, np.uint8)[first:], count=rest + len(mask), bitorder="little")
+    return found[rest:].view(np.bool_)
+
+
+def _chosen(batch: pa.RecordBatch, mask: Mask, places: Offsets | None = None) -> pa.RecordBatch:
+    """Each column by the quicker way. ``places`` are the positions where the mask is true, if they are known."""
+    count = int(np.count_nonzero(mask)) if places is None else len(places)
+    by_position = _FEW * len(mask) < count < _MOST * len(mask)
+    positions = bits = None
     columns = []
     for column in batch.columns:
-        if _is_list(column.type):
-            places = pa.array(np.flatnonzero(mask)) if places is None else places
-            columns.append(column.take(places))
+        if by_position or _is_list(column.type):
+            positions = _positions(mask, places) if positions is None else positions
+            columns.append(column.take(positions))
         else:
+            bits = _bitmap(mask) if bits is None else bits
             columns.append(column.filter(bits))
-    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema) if columns else no_columns(count)
+
+
+def _positions(mask: Mask, places: Offsets | None) -> pa.Array:
+    return pa.array(np.flatnonzero(mask) if places is None else places)
+
+
+def _bitmap(mask: Mask) -> pa.BooleanArray:
+    bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
+    bitmap = pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits], null_count=0)
+    assert isinstance(bitmap, pa.BooleanArray), "its type is a boolean"
+    return bitmap
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -6,6 +6,9 @@
 3. *Evaluate*: a compiled expression is plain text and names, so it can be pickled in a task. Each batch is parsed
    again, which costs microseconds.
 
+Services ask the same again and again: the last expressions are kept with the schema that they were compiled for, except
+those that hold a moment.
+
 Deliberate differences from pylance: a comparison of texts where a column was meant is an error (:mod:`.quotes`), so is
 text after a ``;`` or a second expression after a comma (pylance drops it silently), and what :mod:`.comparisons`
 lists as plain is allowed.
@@ -25,7 +28,7 @@ from tablewright.expressions.comparisons import check_tree
 from tablewright.expressions.engine import ExpressionError, Frame, evaluate
 from tablewright.expressions.kernels import Condition, condition_of
 from tablewright.expressions.quotes import check_quotes
-from tablewright.expressions.scope import SchemaLike, Scope, empty_batch, with_system_columns
+from tablewright.expressions.scope import SchemaLike, Scope, arrow_schema, empty_batch, with_system_columns
 from tablewright.expressions.translate import column_sql, translate
 
 if TYPE_CHECKING:
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["CompiledExpression", "Projection", "QuotedNames", "compile_projection", "compile_sql"]
 
 QuotedNames: TypeAlias = Mapping[str, tuple[str, ...]]
+
+_KEPT_MAX, _KEPT_LENGTH_MAX = 128, 4096
+_kept: dict[tuple[str, bool], tuple[pa.Schema, CompiledExpression]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +127,17 @@ def compile_sql(
     """
     if not isinstance(expression, str):
         raise InvalidRequest(f"Invalid user input: an SQL expression is text, not {type(expression).__name__}")
-    scope = Scope(with_system_columns(schema))
+    own = arrow_schema(schema)
+    found = None if quoted_names else _kept.get((expression, condition))
+    if found is not None and found[0].equals(own, check_metadata=True):
+        return found[1]
+    scope = Scope(with_system_columns(own))
     moment = time.time_ns() if now_ns is None else now_ns
     try:
-        return _compile(expression, scope, moment, condition, quoted_names or {})
+        compiled, lasts = _compile(expression, scope, moment, condition, quoted_names or {})
+        if lasts and not quoted_names:
+            _keep((expression, condition), own, compiled)
+        return compiled
     except InvalidRequest as error:
         raise InvalidRequest(_in_full(str(error), expression, scope)) from None
     except ExpressionError as error:
@@ -153,17 +166,27 @@ def _in_full(message: str, expression: str, scope: Scope) -> str:
     return message if known in message else f"{message} The columns are: {known}."
 
 
-def _compile(expression: str, scope: Scope, now_ns: int, condition: bool, names: QuotedNames) -> CompiledExpression:
+def _keep(key: tuple[str, bool], schema: pa.Schema, compiled: CompiledExpression) -> None:
+    if len(key[0]) > _KEPT_LENGTH_MAX:
+        return
+    if len(_kept) >= _KEPT_MAX:
+        _kept.clear()
+    _kept[key] = schema, compiled
+
+
+def _compile(
+    expression: str, scope: Scope, now_ns: int, condition: bool, names: QuotedNames
+) -> tuple[CompiledExpression, bool]:
+    """The expression, and whether it means the same at any moment."""
     translation = translate(expression, scope, now_ns, condition=condition)
     sql = translation.sql
     frame = Frame(empty_batch(pa.schema([scope.schema.field(name) for name in translation.columns])))
     tree = frame.parse(sql)
     if quoted := translation.quoted_names or names:
         check_quotes(tree, quoted, condition=condition)
-    check_tree(frame, tree)
     types = {name: scope.schema.field(name).type for name in translation.columns}
-    if condition and (simple := condition_of(tree, types)) is not None:
-        return CompiledExpression(
+    if condition and (simple := condition_of(tree, types)) is not None:  # it compares nothing but what fits
+        compiled = CompiledExpression(
             text=expression,
             sql=sql,
             columns=translation.columns,
@@ -171,12 +194,14 @@ def _compile(expression: str, scope: Scope, now_ns: int, condition: bool, names:
             type=pa.bool_(),
             condition=simple,
         )
+        return compiled, not translation.momentary
+    check_tree(frame, tree)
     literal_type = _literal_type(frame, tree)
     if literal_type is not None:
         sql = f"arrow_cast({sql}, '{literal_type}')"
         tree = frame.parse(sql)
     value = frame.values([tree])[0]
-    return CompiledExpression(
+    compiled = CompiledExpression(
         text=expression,
         sql=sql,
         columns=translation.columns,
@@ -184,6 +209,7 @@ def _compile(expression: str, scope: Scope, now_ns: int, condition: bool, names:
         type=value.type,
         nullable=frame.field(tree).nullable,
     )
+    return compiled, not translation.momentary
 
 
 _INTEGER_NAMES = {

@@ -50,12 +50,14 @@ class Translation:
     """DataFusion's text of an expression, and the columns and struct paths that it reads.
 
     ``quoted_names`` are texts in double quotes that are the name of a field as well, with its path.
+    ``momentary`` says that it holds the moment at which it was translated.
     """
 
     sql: str
     columns: tuple[str, ...]
     paths: tuple[tuple[str, ...], ...]
     quoted_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    momentary: bool = False
 
 
 def quote_name(name: str) -> str:
@@ -94,6 +96,7 @@ def translate(expression: str, scope: Scope, now_ns: int, *, condition: bool = F
         columns=tuple(dict.fromkeys(path[0] for path in paths)),
         paths=paths,
         quoted_names={text: path for text in texts if (path := scope.named(text)) is not None},
+        momentary=writer.momentary,
     )
 
 
@@ -108,6 +111,7 @@ class _Writer:
     type_depth: int | None = None
     calls: list[str] = field(default_factory=list)  # the function (or "") that opened each parenthesis
     paths: list[tuple[str, ...]] = field(default_factory=list)
+    momentary: bool = False
 
     def run(self) -> Iterator[str]:
         while (token := self._peek()) is not None:
@@ -238,7 +242,7 @@ class _Writer:
         elif word in ("NOW", "TODAY") or self.scope.column(self.tokens[self.at].value) is not None:
             return None
         self.at += 3 if called else 1
-        self.operand = False
+        self.operand, self.momentary = False, True
         return _moment(word, self.now_ns)
 
     def _name(self) -> str:

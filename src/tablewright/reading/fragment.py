@@ -20,11 +20,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablewright.data.context import ReadContext
 from tablewright.data.read import FragmentReader, Rows, beside
+from tablewright.data.rows import bits_of, rows_where
 from tablewright.data.shape import ReadShape
 from tablewright.data.sizes import PIECE_ROWS_MAX
 from tablewright.data.system_columns import SystemColumns
@@ -46,7 +48,9 @@ class TakeLimits:
     """When rows are taken one by one, and when the range that holds them is read and filtered.
 
     A share of matches above ``dense`` (``dense_wide``, where a row has ``wide_row_bytes``) makes a range faster; it is
-    looked at in windows of ``window_rows`` physical rows. At most ``taken_rows`` are taken at a time.
+    looked at in windows of ``window_rows`` physical rows. A window whose share is within ``clear`` times of the limit
+    is read as most of the rows are: rows that lie scattered are not cut into runs by chance. At most ``taken_rows`` are
+    taken at a time.
     """
 
     window_rows: int = 8192
@@ -54,6 +58,7 @@ class TakeLimits:
     dense_wide: float = 1 / 12
     wide_row_bytes: int = 256
     taken_rows: int = 8192
+    clear: float = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,13 +233,20 @@ class FragmentScan:
         window_rows = self.plan.take.window_rows
         window = rows.offsets // window_rows
         starts = np.concatenate(([0], np.flatnonzero(np.diff(window)) + 1))
-        dense = np.diff(starts, append=len(rows)) > self._dense * window_rows
+        dense = self._are_dense(np.diff(starts, append=len(rows)))
         gaps = np.diff(window[starts]) > 1
         breaks = np.flatnonzero((dense[1:] != dense[:-1]) | (dense[1:] & gaps)) + 1
         edges = [*starts[[0, *breaks]].tolist(), len(rows)]
         limit = self._rest.sizes.rows_per_piece(self.fragment)
         for begin, end in pairwise(edges):
             yield from _cut(rows, begin, end, limit, self._dense, self.plan.take.taken_rows)
+
+    def _are_dense(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Whether each window is read as a range, from how many matches it has."""
+        take = self.plan.take
+        limit = self._dense * take.window_rows
+        mostly = counts.mean() > limit
+        return np.where(mostly, counts * take.clear >= limit, counts > limit * take.clear)
 
     # ------------------------------------------------------------------------------------------------ readers
     @contextmanager
@@ -304,8 +316,8 @@ def _masks(plan: ReadPlan, batches: list[pa.RecordBatch]) -> list[pa.BooleanArra
 def _matching(plan: ReadPlan, rows: Rows, mask: pa.BooleanArray) -> Rows:
     kept = rows.batch.select(list(plan.kept))
     if plan.rest.names:
-        return rows.with_batch(kept).where(mask.to_numpy(zero_copy_only=False))
-    return Rows(kept if mask.true_count == len(rows) else kept.filter(mask))  # the offsets are not asked for
+        return rows.with_batch(kept).where(bits_of(mask))
+    return Rows(rows_where(kept, mask))  # the offsets are not asked for
 
 
 def _among(rows: Rows, offsets: Offsets) -> Rows:
