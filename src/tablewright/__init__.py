@@ -14,6 +14,7 @@ from tablewright.lazy import late_names
 if TYPE_CHECKING:
     from tablewright import commit, errors, fragment, optimize, schema, udf
     from tablewright.api.commit_builder import CommitBuilder
+    from tablewright.api.config import cache_stats, config
     from tablewright.dataset import (
         DatasetBasePath,
         Index,
@@ -53,7 +54,9 @@ else:
             "LanceSchema": "tablewright.schema:LanceSchema",
             "Transaction": "tablewright.dataset:Transaction",
             "batch_udf": "tablewright.udf:batch_udf",
+            "cache_stats": "tablewright.api.config:cache_stats",
             "commit": "tablewright.commit",
+            "config": "tablewright.api.config:config",
             "dataset": "tablewright.dataset:dataset",
             "errors": "tablewright.errors",
             "fragment": "tablewright.fragment",
@@ -82,7 +85,9 @@ __all__ = [
     "Transaction",
     "__version__",
     "batch_udf",
+    "cache_stats",
     "commit",
+    "config",
     "dataset",
     "errors",
     "fragment",

@@ -7,6 +7,7 @@ Tests: ``tests/unit/data/test_read.py``.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Protocol
 
 from tablewright.format.fragment import DataFile, Fragment
@@ -19,6 +20,10 @@ __all__ = ["ReadContext"]
 
 class ReadContext(Protocol):
     """Access to the files, deletions and row ids of a fragment."""
+
+    @property
+    def place(self) -> Hashable | None:
+        """The address, storage options and base paths of the table, as a key; ``None`` if its files can't be cached."""
 
     def data_place(self, file: DataFile) -> tuple[Store, str]:
         """Store and path of a data file."""

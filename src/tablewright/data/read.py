@@ -72,6 +72,11 @@ class FragmentReader:
             self._live = self._vector.absent_mask(self.fragment.physical_rows)
         return self._live
 
+    @property
+    def deleted(self) -> Offsets | None:
+        """The offsets of all deleted rows, ascending; ``None`` if the fragment has no deletion file."""
+        return None if self._vector is None else self._deleted_in(0, self.fragment.physical_rows)
+
     def read(self, start: int, stop: int, rows_per_batch: int, *, include_deleted: bool = False) -> Iterator[Rows]:
         """The live rows at the physical offsets from ``start`` up to ``stop``, by one request to the codec.
 

@@ -19,7 +19,7 @@ import pyarrow.types as at
 
 from tablewright.format.row_set import Offsets
 
-__all__ = ["Mask", "Rows", "bits_of", "no_columns", "rows_where"]
+__all__ = ["Mask", "Rows", "bits_of", "no_columns", "rows_where", "without_rows"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -101,6 +101,11 @@ class Rows:
     def with_batch(self, batch: pa.RecordBatch) -> Rows:
         """The same rows with other columns."""
         return Rows(batch, self.start, self.chosen, self.gone)
+
+
+def without_rows(batch: pa.RecordBatch, positions: Offsets) -> pa.RecordBatch:
+    """A batch but its rows at these positions, of which none comes twice."""
+    return _chosen(batch, _mask_without(positions, batch.num_rows))
 
 
 def _mask_without(positions: Offsets, count: int) -> Mask:

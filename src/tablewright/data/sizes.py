@@ -6,12 +6,15 @@ factor for decoding. The estimate decides how many rows are read at a time; a wr
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as at
 
 from tablewright.format.field import is_blob_v1
-from tablewright.format.fragment import DataFile, Fragment
+from tablewright.format.fragment import DataFile, Fragment, FragmentList
+from tablewright.format.fragment.entries import FragmentFiles, files_of
 from tablewright.format.schema import Schema
+from tablewright.format.wire import Ints
 
 __all__ = ["PIECE_ROWS_MAX", "RowSizes"]
 
@@ -42,6 +45,11 @@ class RowSizes:
         }
         self._files: dict[tuple[int, ...], tuple[int, int]] = {}
 
+    @property
+    def fixed_bytes(self) -> int | None:
+        """Bytes per row of columns that all have a fixed width; ``None`` if one has not."""
+        return None if self._variable else self._fixed_bytes
+
     def bytes_per_row(self, fragment: Fragment) -> int:
         """Estimated bytes per row in memory."""
         return self._fixed_bytes + sum(
@@ -50,6 +58,33 @@ class RowSizes:
             else self._variable_bytes(fragment, ids)
             for column, ids in self._variable.items()
         )
+
+    def bytes_per_row_of_each(self, fragments: FragmentList) -> Ints:
+        """The same for each fragment of a list, which is decoded only where blobs are read."""
+        if self._bytes:
+            return np.array([self.bytes_per_row(fragment) for fragment in fragments], np.int64)
+        widths = np.full(len(fragments), self._fixed_bytes, np.int64)
+        if self._variable:
+            files = files_of(fragments)
+            shares = self._shares(files, fragments.physical_rows.astype(np.int64))
+            for ids in self._variable.values():
+                holds = np.array([not ids.isdisjoint(layout.fields) for layout in files.layouts], np.bool_)
+                held = np.where(holds[files.data_layouts], shares, 0) if len(holds) else shares
+                sums = np.bincount(files.data_rows, weights=held, minlength=len(widths)).astype(np.int64)
+                widths += np.maximum(_VARIABLE_BYTES_MIN, _GROWTH * sums)
+        return widths
+
+    def _shares(self, files: FragmentFiles, rows: Ints) -> Ints:
+        """What :meth:`_share` says of each data file."""
+        columns = [self._columns_of(layout.fields) for layout in files.layouts]
+        fixed, variable = (
+            np.array([each[index] for each in columns], np.int64)[files.data_layouts] for index in (0, 1)
+        )
+        has_blobs = np.array([not self._blobs.isdisjoint(layout.fields) for layout in files.layouts], np.bool_)
+        per_row = files.data_bytes // np.maximum(1, rows[files.data_rows])
+        shares = np.maximum(0, per_row - fixed) // np.maximum(1, variable)
+        unknown = (files.data_bytes == 0) | has_blobs[files.data_layouts]
+        return np.where(unknown, _VARIABLE_BYTES_UNKNOWN, shares)
 
     def rows_per_batch(self, fragment: Fragment) -> int:
         """How many rows make a batch that stays in the processor's caches."""
@@ -82,13 +117,13 @@ class RowSizes:
             return _VARIABLE_BYTES_UNKNOWN
         known = self._files.get(file.fields)
         if known is None:
-            known = self._files[file.fields] = self._columns_of(file)
+            known = self._files[file.fields] = self._columns_of(file.fields)
         fixed_bytes, variable_count = known
         return max(0, file.file_size_bytes // max(1, rows) - fixed_bytes) // max(1, variable_count)
 
-    def _columns_of(self, file: DataFile) -> tuple[int, int]:
-        """Bytes per row of the file's fixed-width columns, and the number of its other ones."""
-        held = set(file.live_fields)
+    def _columns_of(self, fields: tuple[int, ...]) -> tuple[int, int]:
+        """Bytes per row of a file's fixed-width columns, and the number of its other ones."""
+        held = {field for field in fields if field >= 0}
         columns = [
             self._widths[column.id]
             for column in self._table.top_level

@@ -25,7 +25,7 @@ from tablewright.format.transaction import Delete, Transaction
 from tablewright.operations.rewrite.hide import HiddenRows, hide_each, with_hidden_rows, write_deletions
 from tablewright.reading.context import TaskContext
 from tablewright.reading.match import find_matches, plan_match, read_fields
-from tablewright.reading.scan_task import ScanTask
+from tablewright.reading.scan_task import ScanTask, with_ids
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.transaction.affected import AffectedRows
@@ -96,7 +96,7 @@ def run_delete_task(task: DeleteTask, world: World) -> HiddenRows:
     context = TaskContext(world, task.scan.base_paths)
     matched = find_matches(task.scan, context)
     found = matched.rows
-    touched = [(fragment, found[fragment.id]) for fragment in task.scan.fragments if fragment.id in found]
+    touched = [(fragment, found[fragment.id]) for fragment in with_ids(task.scan.fragments, found)]
     with removed_on_failure(world.store) as files:
         hidden = hide_each(context, world, task.scan.version, touched, files)
     return HiddenRows(hidden=hidden, rows_read=matched.rows_read, bytes_read=matched.bytes_read)

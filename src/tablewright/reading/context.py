@@ -5,13 +5,15 @@ Tests: ``tests/unit/operations/columns/test_read.py``, ``tests/unit/data/test_bl
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from tablewright.errors import CorruptTable
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.manifest import BasePath
 from tablewright.format.naming import data_path
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids
 from tablewright.format.row_set import RowSet
-from tablewright.snapshot.files import read_deletion_vector
+from tablewright.snapshot.files import read_deletion_vector, table_place
 from tablewright.storage.base import Store
 from tablewright.storage.subtree import related_store
 from tablewright.world import World
@@ -27,6 +29,11 @@ class TaskContext:
         self._bases = {base.id: base for base in base_paths}
         self._stores: dict[int, Store] = {}
         self._vectors: dict[int, RowSet] = {}
+
+    @property
+    def place(self) -> Hashable | None:
+        """The address, storage options and base paths of the table, as a key; ``None`` if its files can't be cached."""
+        return table_place(self._world.store, tuple(self._bases.values()))
 
     def data_place(self, file: DataFile) -> tuple[Store, str]:
         """Store and path of a data file."""

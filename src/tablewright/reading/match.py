@@ -9,7 +9,7 @@ Tests: ``tests/unit/operations/test_delete.py``, ``tests/unit/operations/test_up
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +28,9 @@ from tablewright.format.schema import Schema
 from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan, ReadPlan, judged
 from tablewright.reading.projection import Selection
-from tablewright.reading.run import bundles, fragment_scans
+from tablewright.reading.run import Part, parts_of
 from tablewright.reading.scan_task import ScanTask, scan_task
+from tablewright.reading.small import SmallRun
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.world import World
 
@@ -76,10 +77,9 @@ def run_match_task(task: ScanTask, world: World) -> Matched:
 
 def find_matches(task: ScanTask, context: ReadContext) -> Matched:
     """The offsets of matching live rows of the task's fragments; fragments without any are left out."""
-    scans = fragment_scans(context, task.reads, task.fragments, task.first_rows)
     found: dict[int, list[Offsets]] = {}
     rows_read = bytes_read = 0
-    for part in spread(_match, bundles(piece for scan in scans for piece in scan.pieces())):
+    for part in spread(_match, parts_of(context, task.reads, task.fragments, task.first_rows)):
         rows_read, bytes_read = rows_read + part.rows_read, bytes_read + part.bytes_read
         for fragment_id, offsets in part.offsets:
             found.setdefault(fragment_id, []).append(offsets)
@@ -88,18 +88,27 @@ def find_matches(task: ScanTask, context: ReadContext) -> Matched:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Found:
     offsets: list[tuple[int, Offsets]]
     rows_read: int
     bytes_read: int
 
 
-def _match(bundle: Sequence[tuple[FragmentScan, int, int]]) -> _Part:
+def _match(part: Part) -> _Found:
+    if isinstance(part, SmallRun):
+        return _match_run(part)
     found: list[tuple[FragmentScan, Rows]] = [
-        (scan, rows) for scan, start, stop in bundle for rows in scan.read(start, stop)
+        (scan, rows) for scan, start, stop in part for rows in scan.read(start, stop)
     ]
     matches = [(scan.fragment.id, _where(rows, mask)) for scan, rows, mask in judged(found) if mask.true_count > 0]
-    return _Part(matches, sum(len(rows) for _, rows in found), sum(rows.batch.nbytes for _, rows in found))
+    return _Found(matches, sum(len(rows) for _, rows in found), sum(rows.batch.nbytes for _, rows in found))
+
+
+def _match_run(run: SmallRun) -> _Found:
+    rows, places = run.places()
+    ids = run.scan.fragments.ids
+    matches = [(int(ids[position]), rows.offsets[part]) for position, part in rows.by_fragment(places)]
+    return _Found(matches, len(rows), int(rows.batch.nbytes))
 
 
 def _where(rows: Rows, mask: pa.BooleanArray) -> Offsets:

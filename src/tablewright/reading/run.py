@@ -2,7 +2,7 @@
 
 Without a filter there is one line of pieces. With one there are two, and the second feeds on the first: matches that
 come out of the filter are cut into runs, and the remaining columns of each run are read, again ahead of the consumer.
-Small pieces, from small fragments, go through in bundles.
+Small pieces go through in bundles; small fragments are read together (:mod:`.small`).
 
 Tests: ``tests/unit/reading/test_fragment.py``, ``tests/unit/operations/test_scan.py``.
 """
@@ -16,7 +16,7 @@ import pyarrow as pa
 from tablewright.data.context import ReadContext
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows
-from tablewright.format.fragment import Fragment
+from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.reading.fragment import (
     FragmentScan,
     Matches,
@@ -24,10 +24,26 @@ from tablewright.reading.fragment import (
     count_rows_that_match,
     match_rows,
 )
+from tablewright.reading.small import SmallRun, SmallScan, runs_of
 
-__all__ = ["bundles", "coalesced", "count_matches", "exact_batches", "fragment_scans", "limited", "run_reads", "slices"]
+__all__ = [
+    "Part",
+    "Piece",
+    "bundles",
+    "coalesced",
+    "count_matches",
+    "exact_batches",
+    "fragment_scans",
+    "limited",
+    "parts_of",
+    "run_reads",
+    "slices",
+]
 
 Piece = tuple[FragmentScan, int, int]
+Bundle = list[Piece]
+Part = SmallRun | Bundle
+"""What a thread reads at a time."""
 
 _BUNDLE_ROWS, _BUNDLE_PIECES_MAX = 8192, 16
 _COPIED_BYTES_MAX = 1 << 18
@@ -43,13 +59,18 @@ def run_reads(
     take: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some fragments. ``skip`` and ``take`` count rows and are for scans without a filter only."""
-    scans = fragment_scans(context, plan, fragments, first_rows)
+    parts: Iterable[Part]
+    if skip or take is not None:
+        scans = fragment_scans(context, plan, fragments, first_rows)
+        parts = bundles(_pieces(scans, plan, skip, take))
+    else:
+        parts = parts_of(context, plan, fragments, first_rows)
     if plan.predicate is None:
-        for batches in prefetch(_read, bundles(_pieces(scans, plan, skip, take))):
+        for batches in prefetch(_read, parts):
             yield from batches
         return
-    pieces = bundles(piece for scan in scans for piece in scan.pieces())
-    for batches in prefetch(_complete, _runs(prefetch(_match, pieces))):
+    runs = _runs(prefetch(_match, parts))
+    for batches in prefetch(_complete, runs) if plan.rest.names else map(_complete, runs):
         yield from batches
 
 
@@ -57,8 +78,26 @@ def count_matches(
     context: ReadContext, plan: ReadPlan, fragments: Sequence[Fragment], first_rows: Sequence[int]
 ) -> int:
     """How many rows match the plan's filter."""
-    scans = fragment_scans(context, plan, fragments, first_rows)
-    return sum(prefetch(_count, bundles(piece for scan in scans for piece in scan.pieces())))
+    return sum(prefetch(_count, parts_of(context, plan, fragments, first_rows)))
+
+
+def parts_of(
+    context: ReadContext, plan: ReadPlan, fragments: Sequence[Fragment], first_rows: Sequence[int]
+) -> Iterator[Part]:
+    """Some fragments in parts, in order: small ones together, others as pieces."""
+    if not isinstance(fragments, FragmentList) or plan.include_deleted:
+        yield from _bundled(fragment_scans(context, plan, fragments, first_rows))
+        return
+    scan = SmallScan(context, plan, plan.shapes(), fragments, first_rows)
+    for part in runs_of(scan):
+        if isinstance(part, SmallRun):
+            yield part
+        else:
+            yield from _bundled(map(scan.fragment_scan, part))
+
+
+def _bundled(scans: Iterable[FragmentScan]) -> Iterator[Bundle]:
+    return bundles(piece for scan in scans for piece in scan.pieces())
 
 
 def fragment_scans(
@@ -95,9 +134,9 @@ def _runs(found: Iterator[list[Matches]]) -> Iterator[tuple[FragmentScan, Rows]]
                 yield match.scan, rows
 
 
-def bundles(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+def bundles(pieces: Iterable[Piece]) -> Iterator[Bundle]:
     """Small pieces together, so that a thread has something to do."""
-    bundle: list[Piece] = []
+    bundle: Bundle = []
     rows = 0
     for piece in pieces:
         bundle.append(piece)
@@ -109,20 +148,22 @@ def bundles(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
         yield bundle
 
 
-def _rows(bundle: list[Piece]) -> list[tuple[FragmentScan, Rows]]:
+def _rows(bundle: Bundle) -> list[tuple[FragmentScan, Rows]]:
     return [(scan, rows) for scan, start, stop in bundle for rows in scan.read(start, stop)]
 
 
-def _read(bundle: list[Piece]) -> list[pa.RecordBatch]:
-    return [scan.plan.selection.shape(rows.batch) for scan, rows in _rows(bundle)]
+def _read(part: Part) -> list[pa.RecordBatch]:
+    if isinstance(part, SmallRun):
+        return part.batches()
+    return [scan.plan.selection.shape(rows.batch) for scan, rows in _rows(part)]
 
 
-def _match(bundle: list[Piece]) -> list[Matches]:
-    return match_rows(_rows(bundle))
+def _match(part: Part) -> list[Matches]:
+    return part.matches() if isinstance(part, SmallRun) else match_rows(_rows(part))
 
 
-def _count(bundle: list[Piece]) -> int:
-    return count_rows_that_match(_rows(bundle))
+def _count(part: Part) -> int:
+    return part.count() if isinstance(part, SmallRun) else count_rows_that_match(_rows(part))
 
 
 def _complete(run: tuple[FragmentScan, Rows]) -> list[pa.RecordBatch]:

@@ -9,19 +9,30 @@ Tests: ``tests/unit/operations/test_scan.py``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from tablewright.data.shape import ReadShape
 from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.manifest import BasePath
+from tablewright.format.wire import Ints
 from tablewright.reading.fragment import ReadPlan
 from tablewright.snapshot.snapshot import Snapshot
 
-__all__ = ["DEFAULT_BATCH_SIZE", "ScanTask", "choose_fragments", "default_batch_size", "row_counts", "scan_task"]
+__all__ = [
+    "DEFAULT_BATCH_SIZE",
+    "ScanTask",
+    "bytes_of_each",
+    "choose_fragments",
+    "default_batch_size",
+    "row_counts",
+    "scan_task",
+    "with_ids",
+]
 
 DEFAULT_BATCH_SIZE = 8192
 _TASK_BYTES = 64 * 1024 * 1024
@@ -48,10 +59,16 @@ class ScanTask:
         return self.reads.selection.schema
 
     @property
+    def fragment_ids(self) -> list[int]:
+        """The ids of the fragments, in order."""
+        if isinstance(self.fragments, FragmentList):
+            return [*map(int, self.fragments.ids.tolist())]
+        return [fragment.id for fragment in self.fragments]
+
+    @property
     def estimated_bytes(self) -> int:
         """About how much will be read into memory."""
-        shapes = self.reads.shapes()
-        return sum(_bytes_of(fragment, shapes) for fragment in self.fragments)
+        return int(bytes_of_each(self.fragments, self.reads.shapes()).sum())
 
     @property
     def tasks(self) -> tuple[ScanTask, ...]:
@@ -60,14 +77,16 @@ class ScanTask:
 
     def split(self, bytes_per_task: int) -> Iterator[ScanTask]:
         """Parts of one or more fragments, each closed as soon as it has this many bytes."""
-        shapes = self.reads.shapes()
-        begin = size = 0
-        for index, fragment in enumerate(self.fragments):
-            size += _bytes_of(fragment, shapes)
-            if size >= bytes_per_task or index == len(self.fragments) - 1:
-                end = index + 1
-                yield replace(self, fragments=tuple(self.fragments[begin:end]), first_rows=self.first_rows[begin:end])
-                begin, size = end, 0
+        sums = np.cumsum(bytes_of_each(self.fragments, self.reads.shapes()))
+        begin, count = 0, len(self.fragments)
+        while begin < count:
+            done = int(sums[begin - 1]) if begin else 0
+            end = min(count, int(np.searchsorted(sums, done + bytes_per_task)) + 1)
+            if end - begin == count:
+                yield self
+            else:
+                yield replace(self, fragments=self.fragments[begin:end], first_rows=self.first_rows[begin:end])
+            begin = end
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -118,7 +137,16 @@ def choose_fragments(snapshot: Snapshot, ids: Sequence[int] | None) -> tuple[Seq
     if unknown:
         raise InvalidRequest(f"Version {snapshot.version} has no fragments {unknown}.")
     chosen = [position[fragment_id] for fragment_id in ids]
-    return tuple(every[index] for index in chosen), tuple(int(starts[index]) for index in chosen)
+    fragments = every.at(chosen) if len(set(chosen)) == len(chosen) else tuple(every[index] for index in chosen)
+    return fragments, tuple(int(starts[index]) for index in chosen)
+
+
+def with_ids(fragments: Sequence[Fragment], ids: Collection[int]) -> list[Fragment]:
+    """Those of the fragments that have one of these ids, in order; the others of a list are not decoded."""
+    if isinstance(fragments, FragmentList):
+        places = fragments.positions(tuple(ids))
+        return [fragments[place] for place in np.sort(places[places >= 0]).tolist()]
+    return [fragment for fragment in fragments if fragment.id in ids]
 
 
 def default_batch_size() -> int:
@@ -134,5 +162,13 @@ def row_counts(fragments: Sequence[Fragment]) -> tuple[int, int]:
     return sum(each.physical_rows for each in fragments), sum(each.live_rows for each in fragments)
 
 
-def _bytes_of(fragment: Fragment, shapes: Sequence[ReadShape]) -> int:
-    return fragment.physical_rows * sum(shape.sizes.bytes_per_row(fragment) for shape in shapes)
+def bytes_of_each(fragments: Sequence[Fragment], shapes: Sequence[ReadShape]) -> Ints:
+    """About how many bytes are read of each fragment."""
+    if isinstance(fragments, FragmentList):
+        rows = fragments.physical_rows.astype(np.int64)
+        widths = [shape.sizes.bytes_per_row_of_each(fragments) for shape in shapes]
+        return np.multiply(rows, sum(widths[1:], widths[0]))
+    each = [
+        fragment.physical_rows * sum(shape.sizes.bytes_per_row(fragment) for shape in shapes) for fragment in fragments
+    ]
+    return np.array(each, np.int64)

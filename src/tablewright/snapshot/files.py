@@ -1,22 +1,25 @@
 """The files of a version, read and written: manifest, transaction, deletion vectors, hint.
 
 Each function does one thing with one file. A manifest is fetched whole, in one request: its index and transaction
-sections lie at the front and are needed too. Deletion files never change and their names are random, so their contents
-are cached per process, for all tables; stores in memory and those of tests are not cached.
+sections lie at the front and are needed too. Deletion files never change, so their contents are cached per process, for
+all tables; those of stores in memory and of tests are not.
 
 Format: ``docs/format/table.md#directory-layout``, ``docs/format/table.md#deletion-files``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import partial
 
+from tablewright.cache import CacheKind
 from tablewright.errors import CorruptTable, TablewrightError
 from tablewright.format.deletion_vectors.lance import decode_deletion_vector, encode_deletion_vector
 from tablewright.format.deletion_vectors.problems import problems_of_deletions
 from tablewright.format.envelope import ManifestFile, decode_manifest_file
 from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment, SequenceFile
 from tablewright.format.inside import stays_inside
+from tablewright.format.manifest import BasePath
 from tablewright.format.naming import (
     HINT_PATH,
     deletion_path,
@@ -26,10 +29,10 @@ from tablewright.format.naming import (
 )
 from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import Transaction, decode_transaction, encode_transaction
-from tablewright.snapshot.cache import ByteCache
 from tablewright.snapshot.locate import VersionEntry, uses_hint
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import ObjectNotFound, Store
+from tablewright.storage.identity import is_local, is_settled, local_identity, place_of
 from tablewright.storage.subtree import put_advice
 from tablewright.storage.uncommitted import discard_files
 
@@ -37,18 +40,18 @@ __all__ = [
     "read_deletion_vector",
     "read_manifest",
     "read_transaction",
+    "table_place",
     "write_deletion_vector",
     "write_hint",
     "write_transaction",
 ]
 
-_CACHE_BYTES_MAX = 256 * 1024 * 1024
 _ENTRY_OVERHEAD_BYTES = 500
 _FILE_BYTES_MAX = 2**63 - 1
 _MANIFEST_BYTES_MAX = 3 * 2**31  # manifest, indices and transaction, each a protobuf message of at most 2 GiB
 _UNCOUNTED_ROWS_MAX = 1 << 26  # deleted rows of a fragment that says neither how many rows it has nor how many are gone
 
-_vectors = ByteCache[RowSet](_CACHE_BYTES_MAX)
+_vectors = CacheKind[RowSet]("deletion vectors")
 
 
 # -------------------------------------------------------------------------------------------------------- versions
@@ -135,7 +138,8 @@ def read_deletion_vector(store: Store, fragment: Fragment, *, fresh: bool = Fals
             raise CorruptTable(where, ("the deletion file is missing",)) from None
         return decode_deletion_vector(data, deletion.file_type, where, rows_max), len(data) + _ENTRY_OVERHEAD_BYTES
 
-    vector = _vectors.get(where, load) if _is_cached(store, path) and not fresh else load()[0]
+    key = None if fresh else _vector_key(store, path, deletion.num_deleted_rows, settled=True)
+    vector = load()[0] if key is None else _vectors.get(key, load)
     # Zero stands for "not counted" in what old releases wrote.
     problems = problems_of_deletions(vector, fragment.physical_rows, deletion.num_deleted_rows or None)
     if problems and fragment.physical_rows:
@@ -163,10 +167,29 @@ def write_deletion_vector(
     except TablewrightError:
         discard_files(store, [path])  # what a put without a reply may have written; nothing refers to it
         raise
-    if _is_cached(store, path):
-        _vectors.put(join_uri(store.location.uri, path), vector, len(data) + _ENTRY_OVERHEAD_BYTES)
+    key = _vector_key(store, path, len(vector), settled=False)
+    if key is not None:
+        _vectors.keep(key, vector, len(data) + _ENTRY_OVERHEAD_BYTES)
     return deletion, len(data)
 
 
-def _is_cached(store: Store, path: str) -> bool:
-    return store.codec_location(path) is not None
+# ----------------------------------------------------------------------------------------------------------- caching
+def table_place(store: Store, base_paths: tuple[BasePath, ...]) -> Hashable | None:
+    """What tells the files of a table from those of others, as a key; ``None`` if they can't be cached."""
+    location = store.codec_location(HINT_PATH)
+    if location is None:
+        return None
+    return place_of(location), tuple((base.id, base.path, base.is_dataset_root) for base in base_paths)
+
+
+def _vector_key(store: Store, path: str, rows: int, *, settled: bool) -> Hashable | None:
+    """The key of a deletion file; ``None`` if it can't be cached. ``settled`` refuses a file that changed just now."""
+    location = store.codec_location(path)
+    if location is None:
+        return None
+    if not is_local(location):
+        return place_of(location), rows
+    identity = local_identity(location.uri)
+    if identity is None or (settled and not is_settled(identity)):
+        return None
+    return location.uri, identity

@@ -7,6 +7,7 @@ may share one: a value may be loaded twice, but never differs.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,7 +24,7 @@ from tablewright.format.naming import data_path, deletion_path, index_dir
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids
 from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
-from tablewright.snapshot.files import read_deletion_vector, read_manifest
+from tablewright.snapshot.files import read_deletion_vector, read_manifest, table_place
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version, list_versions
 from tablewright.snapshot.refs import branch_world, main_world, read_tag
 from tablewright.snapshot.row_id_index import RowIdIndex
@@ -124,6 +125,11 @@ class Snapshot:
         return self
 
     # ------------------------------------------------------------------------------------------- where files are
+
+    @property
+    def place(self) -> Hashable | None:
+        """The address, storage options and base paths of the table, as a key; ``None`` if its files can't be cached."""
+        return table_place(self.world.store, self.manifest.base_paths)
 
     def store_of(self, base_id: int | None) -> Store:
         """The store that files with this ``base_id`` are in: the table's own, or that of a base path."""

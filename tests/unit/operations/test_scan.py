@@ -67,7 +67,7 @@ def _sizes(snapshot: Snapshot, **options: Any) -> list[int]:
 
 
 def test_batches(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _sizes(snapshot) == [3, 2, 1, 1]
+    assert _sizes(snapshot) == [7]  # small fragments are read together
     assert max(_sizes(snapshot, batch_size=2)) == 2
     assert _sizes(snapshot, filter="a > 200") == []
     assert _sizes(snapshot, batch_size=2, filter="a > 2", strict_batch_size=True) == [2, 2, 1]
@@ -116,5 +116,5 @@ def test_early_stop_leaves_the_rest_unread(tmp_path: Path) -> None:
     assert _table(snapshot, limit=5, offset=300)["a"].to_pylist() == [300, 301, 302, 303, 304]
     assert _table(snapshot, limit=5, filter="a >= 7")["a"].to_pylist() == [7, 8, 9, 10, 11]
     batches = scan_batches(plan_scan(snapshot, ScanOptions()), snapshot)
-    assert next(batches).num_rows == 10
+    assert next(batches).num_rows == 80  # the first run of small fragments is short
     batches.close()

@@ -154,11 +154,11 @@ def test_counting_reads_the_columns_of_the_filter_only(table: tuple[Snapshot, li
 
 
 def test_readers_are_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tw.write_dataset(pa.table({"a": range(10_000)}), tmp_path / "t")
+    tw.write_dataset(pa.table({"a": range(50_000)}), tmp_path / "t")
     snapshot = open_snapshot(World(store=open_store(str(tmp_path / "t"))))
     monkeypatch.setattr("tablewright.data.sizes._BATCH_BYTES", 800)
     opened: list[Any] = []
     real = scan_fragment.FragmentReader
     monkeypatch.setattr(scan_fragment, "FragmentReader", lambda *given: opened.append(given) or real(*given))
-    assert scan_table(plan_scan(snapshot, ScanOptions()), snapshot).num_rows == 10_000
+    assert scan_table(plan_scan(snapshot, ScanOptions()), snapshot).num_rows == 50_000
     assert 1 <= len(opened) <= 17

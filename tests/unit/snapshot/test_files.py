@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tablewright as tw
+from tablewright.cache import process_cache
 from tablewright.errors import CorruptTable, StorageError
 from tablewright.format.fragment import DeletionFileType, Fragment
 from tablewright.format.naming import HINT_PATH, deletion_path, manifest_path, transaction_file_path
@@ -23,7 +24,7 @@ from tablewright.snapshot import (
     write_hint,
     write_transaction,
 )
-from tablewright.storage import ObjectNotFound, Store, open_store
+from tablewright.storage import ObjectNotFound, Store, identity, open_store
 from tablewright.testing import CrashBefore, FailBefore, FaultyStore, SimulatedCrash, memory_world, on_call
 
 
@@ -128,16 +129,17 @@ def test_round_trip(file_type: DeletionFileType, tmp_path: Path) -> None:
     assert len(read_deletion_vector(store, Fragment(id=1, files=(), physical_rows=5))) == 0
 
 
-def test_reads_are_cached_per_process(table: Store) -> None:
+def test_reads_are_cached_per_process(table: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "SETTLED_NS", 0)
     deleted = latest(table).manifest.fragments[0]
-    files._vectors.clear()
+    process_cache().clear()
     first = read_deletion_vector(table, deleted)
     assert len(first) == 20 and 1007 in first
     assert deleted.deletion is not None
-    table.delete(deletion_path(deleted.id, deleted.deletion))
     assert read_deletion_vector(open_store(table.location.uri), deleted) is first
-    assert files._vectors.bytes_used > 0
-    files._vectors.clear()
+    assert read_deletion_vector(table, deleted, fresh=True) is not first
+    assert process_cache().stats().kinds["deletion vectors"].bytes_used > 0
+    table.delete(deletion_path(deleted.id, deleted.deletion))
     with pytest.raises(CorruptTable, match="missing"):
         read_deletion_vector(table, deleted)
 

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 import tablewright as tw
+from tablewright.cache import process_cache
 from tablewright.errors import CorruptTable, TableNotFound, UnsupportedFeature, VersionNotFound
 from tablewright.format.manifest import BasePath
 from tablewright.format.naming import manifest_path
-from tablewright.snapshot import Snapshot, files, latest_version, open_snapshot, read_manifest
+from tablewright.snapshot import Snapshot, latest_version, open_snapshot, read_manifest
 from tablewright.storage import open_store
 from tablewright.testing import FaultyStore, Pause, memory_world, on_call, seeded_world
 from tablewright.world import World
@@ -35,7 +36,7 @@ def world(ds: tw.LanceDataset) -> World:
 
 
 def test_vectors_are_loaded_once_by_any_number_of_threads(ds: tw.LanceDataset) -> None:
-    files._vectors.clear()
+    process_cache().clear()
     store = FaultyStore(open_store(ds.uri))
     snapshot = open_snapshot(World(store))
     before = len(store.calls)

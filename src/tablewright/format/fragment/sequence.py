@@ -205,6 +205,10 @@ class FragmentList(Sequence[Fragment]):
         """The fragment of this id; ``KeyError`` if there is none."""
         return self[self.position(fragment_id)]
 
+    def at(self, positions: Sequence[int]) -> FragmentList:
+        """The fragments at these positions, in that order; no position twice."""
+        return self._at(np.array(positions, np.int64))
+
     # --------------------------------------------------------------------------------------------- changes
 
     def appended(self, fragments: Iterable[Fragment]) -> FragmentList:

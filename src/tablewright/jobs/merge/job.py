@@ -189,7 +189,7 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
         for number, rows in enumerate(strategy.ranges[:1] if source.shuffles_on else strategy.ranges):
             keys = None if source.shuffles_on else source.keys_for(where, plan, rows)
             tasks = pairing_tasks(plan, strategy, keys, where, known if number == 0 else {})
-            fragments = len({fragment.id for task in tasks for fragment in task.scan.fragments})
+            fragments = len({id for task in tasks for id in task.scan.fragment_ids})
             results = work.run("Matching", run_pairing_task, tasks, choice, fragments=fragments)
             found.extend(each for result in results for each in result.found)
         matches = united(found)
@@ -200,7 +200,8 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
         """The pairs in all scanned fragments, found by Spark."""
         shared = self._source.shared(plan)
         tasks = shuffle_tasks(plan, strategy, shared)
-        table_rows = sum(plan.fragments.by_id(id).physical_rows for id in strategy.scanned)
+        scanned = plan.fragments.positions(strategy.scanned)
+        table_rows = int(plan.fragments.physical_rows[scanned].sum())
         names = key_names(plan.key)
         with self._report.stage("Shuffling keys", choice, len(tasks), len(strategy.scanned)) as stage:
             places = choice.engine.exchange(

@@ -12,8 +12,9 @@ Tests: ``tests/unit/api/test_merge_insert.py``, ``tests/unit/operations/merge_in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,9 @@ import pyarrow as pa
 from tablewright.data.context import ReadContext
 from tablewright.data.prefetch import spread
 from tablewright.data.read import Rows, no_columns
+from tablewright.data.small import SmallRows
 from tablewright.expressions.filters import Predicate
+from tablewright.format.fragment import FragmentList
 from tablewright.format.row_set import RowSet
 from tablewright.operations.merge_insert.keys.key_columns import KeyColumns
 from tablewright.operations.merge_insert.keys.key_table import KeyTable
@@ -31,15 +34,14 @@ from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.merge_insert.source.shared import SharedKeys, SharedSource, key_table, opened
 from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan
-from tablewright.reading.run import fragment_scans
+from tablewright.reading.run import Part, parts_of
 from tablewright.reading.scan_task import ScanTask
+from tablewright.reading.small import SmallRun
 from tablewright.world import World
 
 __all__ = ["PairingResult", "PairingTask", "find_pairs", "offsets_of", "run_pairing_task"]
 
-Piece = tuple[FragmentScan, int, int]
-
-_BUNDLE_ROWS_MIN, _BUNDLE_ROWS_MAX, _BUNDLE_PIECES_MAX = 8192, 1 << 20, 64
+_BUNDLE_ROWS_MIN, _BUNDLE_ROWS_MAX, _BUNDLE_PARTS_MAX = 8192, 1 << 20, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,22 +83,29 @@ def run_pairing_task(task: PairingTask, world: World) -> PairingResult:
 
 def find_pairs(task: PairingTask, context: ReadContext, world: World) -> PairingResult:
     """Match the fragments of a task; those with nothing to say are left out, unless the rest of their rows matters."""
-    scans = tuple(fragment_scans(context, task.scan.reads, task.scan.fragments, task.scan.first_rows))
-    searched = [scan for scan in scans if task.by_source or scan.fragment.id not in task.known]
-    parts: list[_Part] = []
+    fragments = (
+        task.scan.fragments if isinstance(task.scan.fragments, FragmentList) else FragmentList.of(task.scan.fragments)
+    )
+    reads, ids = task.scan.reads, fragments.ids.tolist()
+    searched = [place for place, id in enumerate(ids) if task.by_source or id not in task.known]
+    looked_up = _Looked()
     if searched:
         finder = _Finder(task, None if task.keys is None else key_table(task.keys, world))
-        parts = [part for found in spread(finder.find, finder.bundles(searched)) for part in found]
+        some = fragments if len(searched) == len(ids) else fragments.at(searched)
+        first_rows = [task.scan.first_rows[place] for place in searched]
+        looked_up.add(spread(finder.find, finder.parts(parts_of(context, reads, some, first_rows))))
     judge = None if task.condition is None else _Judge(task.condition, task, world)
-    matches, rows_read, bytes_read = [], sum(part.rows for part in parts), sum(part.nbytes for part in parts)
-    by_fragment: dict[int, list[_Part]] = {}
-    for part in parts:
-        by_fragment.setdefault(part.fragment_id, []).append(part)
-    for scan in scans:
-        own = by_fragment.get(scan.fragment.id, [])
-        pairs = task.known.get(scan.fragment.id) or Pairs.joined(part.pairs for part in own)
-        matched = FragmentMatches(fragment_id=scan.fragment.id, pairs=pairs, unmatched=_unmatched(task, own))
+    shapes = reads.shapes()
+    matches, rows_read, bytes_read = [], looked_up.rows, looked_up.nbytes
+    for place, id in enumerate(ids):
+        own = looked_up.by_fragment.get(id, ())
+        known = task.known.get(id)
+        if not own and not known and not task.by_source:
+            continue
+        pairs = known or Pairs.joined(part.pairs for part in own)
+        matched = FragmentMatches(fragment_id=id, pairs=pairs, unmatched=_unmatched(task, own))
         if judge is not None and len(pairs):
+            scan = FragmentScan(context, reads, shapes, fragments[place], task.scan.first_rows[place])
             matched, nbytes = judge.judged(scan, matched)
             rows_read, bytes_read = rows_read + len(pairs), bytes_read + nbytes
         if len(pairs) or task.by_source:
@@ -113,13 +122,34 @@ def _unmatched(task: PairingTask, parts: Sequence[_Part]) -> RowSet | None:
 # -------------------------------------------------------------------------------------------------------------- finding
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """What was found in a piece."""
+    """What was found in a piece: pairs, and rows without a source row where these are wanted."""
 
     fragment_id: int
     pairs: Pairs
     unmatched: PairOffsets
-    rows: int
-    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """What was found in a bundle, and what was read for it."""
+
+    parts: list[_Part]
+    rows: int = 0
+    nbytes: int = 0
+
+
+class _Looked:
+    """All that was found, by fragment id."""
+
+    def __init__(self) -> None:
+        self.by_fragment: dict[int, list[_Part]] = {}
+        self.rows = self.nbytes = 0
+
+    def add(self, found: Iterable[_Found]) -> None:
+        for each in found:
+            self.rows, self.nbytes = self.rows + each.rows, self.nbytes + each.nbytes
+            for part in each.parts:
+                self.by_fragment.setdefault(part.fragment_id, []).append(part)
 
 
 class _Finder:
@@ -128,53 +158,101 @@ class _Finder:
     def __init__(self, task: PairingTask, keys: KeyTable | None) -> None:
         self._task, self._keys = task, keys
 
-    def bundles(self, scans: Iterable[FragmentScan]) -> Iterator[list[Piece]]:
-        """Pieces together, as many as make a lookup worth its price."""
+    def parts(self, parts: Iterable[Part]) -> Iterator[list[Part]]:
+        """Parts together, as many as make a lookup worth its price."""
         price = 0 if self._keys is None else self._keys.rows_per_call
         enough = min(_BUNDLE_ROWS_MAX, max(_BUNDLE_ROWS_MIN, price))
-        bundle: list[Piece] = []
-        for piece in (piece for scan in scans for piece in scan.pieces()):
-            bundle.append(piece)
-            rows = sum(stop - start for _, start, stop in bundle)
-            if rows >= enough or len(bundle) >= _BUNDLE_PIECES_MAX:
+        bundle: list[Part] = []
+        rows = 0
+        for part in parts:
+            bundle.append(part)
+            rows += _rows_of(part)
+            if rows >= enough or len(bundle) >= _BUNDLE_PARTS_MAX:
                 yield bundle
-                bundle = []
+                bundle, rows = [], 0
         if bundle:
             yield bundle
 
-    def find(self, bundle: Sequence[Piece]) -> list[_Part]:
+    def find(self, bundle: Sequence[Part]) -> _Found:
         """The pairs of a bundle, piece by piece."""
-        found = [(scan, rows) for scan, start, stop in bundle for rows in scan.read(start, stop)]
-        if not found:
-            return []
+        pieces = [each for part in bundle for each in _read(part)]
+        if not pieces:
+            return _Found([])
         if self._keys is None:
-            return [self._part(scan, rows, self._known(scan, rows)) for scan, rows in found]
-        columns = zip(*(self._task.key.of(rows.batch) for _, rows in found), strict=True)
-        positions = self._keys.find([pa.chunked_array(arrays) for arrays in columns])
-        ends = np.cumsum([len(rows) for _, rows in found])
-        parts = np.split(positions, ends[:-1])
-        return [self._part(scan, rows, part) for (scan, rows), part in zip(found, parts, strict=True)]
+            answers = [self._known(piece) for piece in pieces]
+        else:
+            columns = zip(*(self._task.key.of(piece.batch) for piece in pieces), strict=True)
+            positions = self._keys.find([pa.chunked_array(arrays) for arrays in columns])
+            answers = np.split(positions, np.cumsum([len(piece) for piece in pieces])[:-1])
+        parts = [part for piece, answer in zip(pieces, answers, strict=True) for part in self._parts(piece, answer)]
+        return _Found(parts, sum(map(len, pieces)), sum(int(piece.batch.nbytes) for piece in pieces))
 
-    def _known(self, scan: FragmentScan, rows: Rows) -> np.ndarray:
-        pairs, offsets = self._task.known.get(scan.fragment.id, Pairs()), offsets_of(rows)
-        positions = np.full(len(offsets), -1, np.int64)
-        _, places, own = np.intersect1d(offsets, pairs.offsets, assume_unique=True, return_indices=True)
-        positions[places] = pairs.positions[own]
-        return positions
+    def _known(self, piece: _Read) -> np.ndarray:
+        answer = np.full(len(piece), -1, np.int64)
+        for id, places in piece.by_fragment(np.arange(len(piece))):
+            pairs = self._task.known.get(id, Pairs())
+            _, own, found = np.intersect1d(
+                piece.offsets_at(places), pairs.offsets, assume_unique=True, return_indices=True
+            )
+            answer[places[own]] = pairs.positions[found]
+        return answer
 
-    def _part(self, scan: FragmentScan, rows: Rows, positions: np.ndarray) -> _Part:
+    def _parts(self, piece: _Read, positions: np.ndarray) -> Iterator[_Part]:
         hits = np.flatnonzero(positions >= 0)
-        pairs = Pairs(_offsets_at(rows, hits), positions[hits])
-        unmatched = self._unmatched(rows, positions) if self._task.by_source else Pairs().offsets
-        return _Part(scan.fragment.id, pairs, unmatched, len(rows), rows.batch.nbytes)
+        none = Pairs().offsets
+        for id, places in piece.by_fragment(hits):
+            yield _Part(id, Pairs(piece.offsets_at(places), positions[places]), none)
+        if self._task.by_source:
+            for id, places in piece.by_fragment(self._unmatched(piece.batch, positions)):
+                yield _Part(id, Pairs(), piece.offsets_at(places))
 
-    def _unmatched(self, rows: Rows, positions: np.ndarray) -> PairOffsets:
+    def _unmatched(self, batch: pa.RecordBatch, positions: np.ndarray) -> np.ndarray:
         missing = np.flatnonzero(positions < 0)
         condition = self._task.by_source_condition
         if condition is not None and len(missing):
-            batch = rows.batch if len(missing) == len(rows) else rows.batch.take(pa.array(missing))
-            missing = missing[true_where(condition, batch)]
-        return _offsets_at(rows, missing)
+            rows = batch if len(missing) == batch.num_rows else batch.take(pa.array(missing))
+            missing = missing[true_where(condition, rows)]
+        return missing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Read:
+    """Rows that were read: of one fragment, or of a run of small ones."""
+
+    batch: pa.RecordBatch
+    by_fragment: Callable[[np.ndarray], Iterable[tuple[int, np.ndarray]]]
+    offsets_at: Callable[[np.ndarray], PairOffsets]
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+
+def _read(part: Part) -> Iterator[_Read]:
+    if isinstance(part, SmallRun):
+        run = part.read()
+        if len(run):
+            yield _Read(
+                run.batch, partial(_by_fragment, part, run), lambda places: run.offsets[places].astype(np.uint32)
+            )
+        return
+    for scan, start, stop in part:
+        for rows in scan.read(start, stop):
+            yield _Read(rows.batch, partial(_of_one, scan.fragment.id), partial(_offsets_at, rows))
+
+
+def _by_fragment(part: SmallRun, run: SmallRows, places: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    ids = part.scan.fragments.ids
+    return ((int(ids[position]), own) for position, own in run.by_fragment(places))
+
+
+def _of_one(fragment_id: int, places: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    return [(fragment_id, places)] if len(places) else []
+
+
+def _rows_of(part: Part) -> int:
+    if isinstance(part, SmallRun):
+        return int(part.scan.fragments.physical_rows[part.start : part.stop].sum())
+    return sum(stop - start for _, start, stop in part)
 
 
 def offsets_of(rows: Rows) -> PairOffsets:

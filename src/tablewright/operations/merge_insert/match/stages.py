@@ -103,7 +103,7 @@ def pairing_tasks(
             scan=scan,
             key=plan.key,
             keys=keys,
-            known={fragment.id: asked[fragment.id] for fragment in scan.fragments if fragment.id in asked},
+            known={id: asked[id] for id in scan.fragment_ids if id in asked} if asked else {},
             condition=plan.condition,
             source=None if plan.condition is None else source,
             by_source=by_source,
@@ -120,7 +120,7 @@ def _scans(scan: ScanTask, fragments: FragmentList, ids: Sequence[int]) -> tuple
     places = np.flatnonzero(np.isin(fragments.ids.astype(np.int64), np.array(ids, np.int64))).tolist()
     some = replace(
         scan,
-        fragments=tuple(fragments[place] for place in places),
+        fragments=fragments.at(places),
         first_rows=tuple(scan.first_rows[place] for place in places),
     )
     return some.tasks

@@ -22,6 +22,7 @@ from tablewright.indices import covered, usable_btrees
 from tablewright.operations.merge_insert.limits import DEFAULT_MERGE_LIMITS, MatchLimits
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.shared import KeyRange
+from tablewright.reading.scan_task import bytes_of_each
 from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["Strategy", "choose_strategy", "key_ranges", "scan_bytes", "too_many_for_a_worker"]
@@ -154,6 +155,6 @@ def too_many_for_a_worker(rows: int, key_bytes: int, limits: MatchLimits = DEFAU
 
 def scan_bytes(plan: MergePlan, fragments: Sequence[int]) -> int:
     """About how much a scan of the keys of some fragments reads."""
-    shape = plan.scan.reads.shapes()[0]
-    chosen = map(plan.fragments.by_id, fragments)
-    return sum(fragment.physical_rows * shape.sizes.bytes_per_row(fragment) for fragment in chosen)
+    every = plan.fragments
+    chosen = every if len(fragments) == len(every) else every.at(every.positions(fragments).tolist())
+    return int(bytes_of_each(chosen, plan.scan.reads.shapes()[:1]).sum())

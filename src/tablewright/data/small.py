@@ -1,0 +1,264 @@
+"""Small fragments, read many at a time: their decoded columns are cached, and a run of them becomes one batch.
+
+Opening a file costs far more than the bytes of a small one, so what was decoded is kept in the cache of the process.
+
+1. *Which.* A fragment is small if its files are, or if the wanted columns have a fixed width and few rows.
+2. *Key.* An entry is found by where the table is and by the fragment's bytes in the manifest, so a lookup decodes
+   nothing. It holds the decoded columns, each under a token that stands for the table's schema and the wanted members,
+   the deleted rows, and the identity of each local file (:mod:`tablewright.storage.identity`), which is compared at
+   every use: one ``stat`` per file.
+3. *Run.* The columns of all fragments are concatenated, then deleted rows are dropped from all at once.
+4. A read of more than half of the budget keeps nothing: it would only push out what others use.
+
+Fragments that are not in the cache are read by :class:`~tablewright.data.read.FragmentReader`, with the same checks as
+all others. Without a cache, or on a store in memory, that is every fragment.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablewright.cache import CacheKind, process_cache
+from tablewright.data.context import ReadContext
+from tablewright.data.read import FragmentReader
+from tablewright.data.rows import no_columns, without_rows
+from tablewright.data.shape import ReadShape
+from tablewright.format.fragment import Fragment, FragmentList
+from tablewright.format.naming import deletion_path
+from tablewright.format.row_set import Offsets
+from tablewright.format.schema import Schema
+from tablewright.storage.base import Location
+from tablewright.storage.identity import FileIdentity, is_local, is_settled, local_identity
+
+__all__ = ["SmallFragments", "SmallRows", "small_runs"]
+
+_FILE_BYTES_MAX = 64 * 1024
+_FIXED_BYTES_MAX = 256 * 1024
+_KEPT_BYTES_MAX = 512 * 1024
+_RUN_FRAGMENTS_MIN, _RUN_FRAGMENTS_MAX, _RUN_BYTES_MAX = 8, 64, 2 * 1024 * 1024
+_GROWING_UNTIL = _RUN_FRAGMENTS_MAX - _RUN_FRAGMENTS_MIN
+_ENTRY_BYTES = 1024
+_TOKENS_MAX = 4096
+
+Tokens = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """What is kept of a fragment: identities of its local files, deleted offsets, decoded columns by token."""
+
+    files: tuple[tuple[str, FileIdentity], ...]
+    deleted: Offsets | None
+    columns: Mapping[int, pa.Array]
+
+    def is_current(self) -> bool:
+        return all(local_identity(path) == identity for path, identity in self.files)
+
+    @property
+    def nbytes(self) -> int:
+        values = sum(column.get_total_buffer_size() for column in self.columns.values())
+        return values + (0 if self.deleted is None else self.deleted.nbytes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmallRows:
+    """The live rows of some fragments, one after the other: ``counts`` of each, and each row's physical offset.
+
+    ``first`` is the position of the first fragment in its list.
+    """
+
+    batch: pa.RecordBatch
+    first: int
+    counts: Offsets
+    offsets: Offsets
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    @property
+    def ends(self) -> Offsets:
+        """Where the rows of each fragment end."""
+        return np.cumsum(self.counts)
+
+    def by_fragment(self, places: Offsets) -> Iterator[tuple[int, Offsets]]:
+        """Some rows, given by ascending places, as position of the fragment and the places in it."""
+        owners = np.searchsorted(self.ends, places, side="right")
+        begins = np.flatnonzero(np.diff(owners, prepend=-1))
+        for owner, part in zip(owners[begins].tolist(), np.split(places, begins[1:]), strict=False):
+            yield self.first + owner, part
+
+
+_kept = CacheKind[_Known]("small fragments")
+_numbers = itertools.count()
+_tokens: dict[Hashable, int] = {}
+
+
+def small_runs(fragments: FragmentList, shape: ReadShape) -> Iterator[tuple[int, int, bool]]:
+    """The list as ranges of positions, in order, and whether each is a run of small fragments to be read together."""
+    if not len(fragments):
+        return
+    small, nbytes = _small(fragments, shape)
+    run = np.cumsum(nbytes) // _RUN_BYTES_MAX
+    stretch = np.cumsum(np.diff(small, prepend=small[0]))
+    starts = np.flatnonzero(np.diff(stretch, prepend=-1))
+    part = np.where(small, _parts(np.arange(len(small)) - starts[stretch]), 0)
+    breaks = (np.diff(stretch) != 0) | (np.diff(part) != 0) | (small[1:] & (np.diff(run) != 0))
+    edges = [0, *(np.flatnonzero(breaks) + 1).tolist(), len(small)]
+    for start, stop in itertools.pairwise(edges):
+        yield start, stop, bool(small[start])
+
+
+def _parts(index: Offsets) -> Offsets:
+    """In which run the n-th small fragment of a stretch is: runs of 8, 16, 32 and then 64, so that a scan that needs
+    few rows reads little.
+    """
+    growing = np.log2(np.minimum(index, _GROWING_UNTIL) // _RUN_FRAGMENTS_MIN + 1).astype(np.int64)
+    full: Offsets = np.maximum(0, index - _GROWING_UNTIL) // _RUN_FRAGMENTS_MAX
+    return full + growing
+
+
+def _small(fragments: FragmentList, shape: ReadShape) -> tuple[np.ndarray, Offsets]:
+    """One bool per fragment: whether it is small; and about how many bytes of it are read."""
+    facts = fragments.facts
+    rows = facts.physical_rows.astype(np.int64)
+    if not _is_plain(shape):
+        return np.zeros(len(rows), np.bool_), rows
+    sizes = np.minimum(facts.file_bytes, np.uint64(1 << 40)).astype(np.int64)
+    known = np.bincount(facts.file_row[sizes == 0], minlength=len(rows)) == 0
+    stored = np.bincount(facts.file_row, weights=sizes, minlength=len(rows)).astype(np.int64)
+    small = known & (stored <= _FILE_BYTES_MAX)
+    width = shape.sizes.fixed_bytes
+    if width is not None:
+        stored = rows * width
+        small |= stored <= _FIXED_BYTES_MAX
+    return small & (rows > 0), stored
+
+
+def _is_plain(shape: ReadShape) -> bool:
+    """Whether columns can be concatenated and kept as they are: no blobs, no dictionaries."""
+    return not shape.wanted.blob_ids and not any(_has_dictionary(kind) for _, kind in shape.columns)
+
+
+def _has_dictionary(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _has_dictionary(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return True
+    return any(_has_dictionary(kind.field(index).type) for index in range(kind.num_fields))
+
+
+class SmallFragments:
+    """Reads runs of one list of fragments. Threads may share it."""
+
+    def __init__(self, context: ReadContext, shape: ReadShape, fragments: FragmentList) -> None:
+        self._context, self._shape, self.fragments = context, shape, fragments
+        self._place = self._place_token()
+        self._tokens = _column_tokens(shape) if self._place is not None else tuple(range(len(shape.columns)))
+
+    def _place_token(self) -> int | None:
+        """Stands for the table's address and base paths; ``None`` if nothing is kept."""
+        budget, place = process_cache().bytes_max, self._context.place
+        if not budget or place is None:
+            return None
+        facts = self.fragments.facts
+        total = int(facts.physical_rows.sum()) * (self._shape.sizes.fixed_bytes or 0) or int(facts.file_bytes.sum())
+        return None if total + _ENTRY_BYTES * len(facts) > budget // 2 else _token(("place", place))
+
+    def read(self, start: int, stop: int) -> SmallRows:
+        """The live rows of the fragments from position ``start`` up to ``stop``."""
+        known = self._known(start, stop)
+        rows = self.fragments.facts.physical_rows[start:stop].astype(np.int64)
+        columns = [pa.concat_arrays([each.columns[token] for each in known]) for token in self._tokens]
+        schema = self._shape.schema
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema) if columns else no_columns(int(rows.sum()))
+        begins = np.cumsum(rows) - rows
+        offsets = np.arange(int(rows.sum())) - np.repeat(begins, rows)
+        gone = [each.deleted + begin for each, begin in zip(known, begins, strict=True) if each.deleted is not None]
+        if not gone:
+            return SmallRows(batch, start, rows, offsets)
+        places = np.concatenate(gone)
+        counts = rows - np.array([0 if each.deleted is None else len(each.deleted) for each in known], np.int64)
+        return SmallRows(without_rows(batch, places), start, counts, np.delete(offsets, places))
+
+    def _known(self, start: int, stop: int) -> list[_Known]:
+        if self._place is None:
+            return [self._load(position)[0] for position in range(start, stop)]
+        keys = [(self._place, data) for data in self.fragments.raw[start:stop]]
+        found = _kept.find_all(keys)
+        return [
+            each if each is not None and self._serves(each) else self._loaded(position, key, each)
+            for position, key, each in zip(range(start, stop), keys, found, strict=True)
+        ]
+
+    def _serves(self, known: _Known) -> bool:
+        return all(token in known.columns for token in self._tokens) and known.is_current()
+
+    def _loaded(self, position: int, key: Hashable, before: _Known | None) -> _Known:
+        """Read a fragment, and keep it beside the columns that are known already."""
+        loaded, is_certain = self._load(position)
+        if is_certain:
+            known = loaded
+            if before is not None and before.files == loaded.files:
+                known = _Known(loaded.files, loaded.deleted, {**before.columns, **loaded.columns})
+            if (size := known.nbytes) <= _KEPT_BYTES_MAX:
+                _kept.keep(key, known, size + _ENTRY_BYTES)
+        return loaded
+
+    def _load(self, position: int) -> tuple[_Known, bool]:
+        """Read a fragment; and whether what was read can be kept."""
+        fragment = self.fragments[position]
+        files = self._identities(fragment) if self._place is not None else None
+        reader = FragmentReader(self._context, fragment, self._shape)
+        rows = fragment.physical_rows
+        batches = [part.batch for part in reader.read(0, rows, rows, include_deleted=True)]
+        batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        columns = dict(zip(self._tokens, batch.columns, strict=True))
+        return _Known(files or (), reader.deleted, columns), files is not None
+
+    def _identities(self, fragment: Fragment) -> tuple[tuple[str, FileIdentity], ...] | None:
+        """The local files of a fragment as they are now; ``None`` if one is missing, or changed a moment ago."""
+        found: list[tuple[str, FileIdentity]] = []
+        for location in self._locations(fragment):
+            if location is None:
+                return None
+            if is_local(location):
+                identity = local_identity(location.uri)
+                if identity is None or not is_settled(identity):
+                    return None
+                found.append((location.uri, identity))
+        return tuple(found)
+
+    def _locations(self, fragment: Fragment) -> Iterator[Location | None]:
+        if self._shape.columns:
+            for file in fragment.files:
+                store, path = self._context.data_place(file)
+                yield store.codec_location(path)
+        if fragment.deletion is not None:
+            store = self._context.store_of(fragment.deletion.base_id)
+            yield store.codec_location(deletion_path(fragment.id, fragment.deletion))
+
+
+def _column_tokens(shape: ReadShape) -> Tokens:
+    table = _token(("table", *_schema_key(shape.table)))
+    return tuple(_token((table, tuple(shape.wanted.descendants(column)))) for column, _ in shape.columns)
+
+
+def _schema_key(table: Schema) -> Sequence[Hashable]:
+    """All of a schema that decides how files are read."""
+    arrow = table.to_arrow().remove_metadata().serialize().to_pybytes()
+    return arrow, tuple(node.id for node in table.fields), tuple(node.logical_type for node in table.fields)
+
+
+def _token(key: Hashable) -> int:
+    """A number that stands for a key, and never for another one."""
+    found = _tokens.get(key)
+    if found is None:
+        if len(_tokens) >= _TOKENS_MAX:
+            _tokens.clear()
+        found = _tokens.setdefault(key, next(_numbers))
+    return found

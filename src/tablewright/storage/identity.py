@@ -1,0 +1,53 @@
+"""What tells the bytes of a stored file from any other bytes that its path ever had or will have.
+
+Tables never change a file in place and give new files random names, so a path nearly identifies its bytes. It does not
+where a table is dropped and copied back, where a test seeds its ids, or where a disk damages a file. On a local disk
+one ``stat`` tells: device, inode, size, modification and change time. The change time can't be set by a program, so a
+copy that preserves times differs too. File systems count time in steps, so two writes in one step look alike: a file is
+*settled* once its last change lies :data:`SETTLED_NS` back, and what was read from it before must not be kept.
+
+Elsewhere asking would cost a request for each file. There the address (with the storage options, so that what one
+set of credentials may read is not shown to another) and what the manifest says of the file have to do.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Hashable
+
+from tablewright.storage.base import Location
+
+__all__ = ["SETTLED_NS", "FileIdentity", "is_local", "is_settled", "local_identity", "place_of"]
+
+FileIdentity = tuple[int, int, int, int, int]
+"""Device, inode, size, modification time and change time (both in ns)."""
+
+SETTLED_NS = 50_000_000
+
+
+def is_local(location: Location) -> bool:
+    """Whether an address is a path of a local (or mounted) file system."""
+    return "://" not in location.uri
+
+
+def local_identity(path: str) -> FileIdentity | None:
+    """The identity of a local file; ``None`` if there is no regular file, or it can't be looked at."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def is_settled(identity: FileIdentity) -> bool:
+    """Whether any later change of the file would change its identity."""
+    return max(identity[3], identity[4]) + SETTLED_NS <= time.time_ns()
+
+
+def place_of(location: Location) -> Hashable:
+    """An address with its storage options, as a key."""
+    return location.uri, tuple(sorted(location.storage_options.items()))

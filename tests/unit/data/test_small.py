@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tablewright as tw
+from tablewright.cache import KindStats, process_cache
+from tablewright.data import small
+from tablewright.data.shape import ReadShape
+from tablewright.data.small import SmallFragments, small_runs
+from tablewright.errors import CorruptTable
+from tablewright.format.fragment import DataFile, Fragment, FragmentList
+from tablewright.format.schema import Schema
+from tablewright.snapshot import Snapshot, open_snapshot
+from tablewright.storage import identity, open_store
+from tablewright.world import World
+
+KIND = "small fragments"
+
+
+@pytest.fixture(autouse=True)
+def settled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(identity, "SETTLED_NS", 0)
+    before = process_cache().bytes_max
+    process_cache().clear()
+    yield
+    process_cache().resize(before)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    rows = pa.table({"a": range(100), "s": [f"text {number}" for number in range(100)]})
+    tw.write_dataset(rows, tmp_path / "t", max_rows_per_file=10)
+    return tmp_path / "t"
+
+
+def _snapshot(path: Path) -> Snapshot:
+    return open_snapshot(World(open_store(str(path))))
+
+
+def _read(path: Path, *columns: str) -> dict[str, list[object]]:
+    snapshot = _snapshot(path)
+    fragments, table = snapshot.fragments, snapshot.schema
+    wanted = table.project_ids([table.resolve(name).id for name in columns])
+    files = SmallFragments(snapshot, ReadShape(table, wanted), fragments)
+    return files.read(0, len(fragments)).batch.to_pydict()
+
+
+def _entries() -> int:
+    return process_cache().stats().kinds.get(KIND, KindStats()).entries
+
+
+def _opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    opened: list[object] = []
+    real = small.FragmentReader
+    monkeypatch.setattr(small, "FragmentReader", lambda *given: opened.append(given[1].id) or real(*given))
+    return opened
+
+
+def test_columns_are_kept_one_by_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = _opened(monkeypatch)
+    assert _read(path, "a", "s")["a"] == list(range(100))
+    assert len(opened) == 10
+    assert _read(path, "s")["s"] == [f"text {number}" for number in range(100)]
+    assert _read(path, "a")["a"] == list(range(100))
+    assert len(opened) == 10
+    process_cache().clear()
+    _read(path, "a")
+    _read(path, "s")
+    assert _read(path, "s", "a")["a"] == list(range(100))
+    assert len(opened) == 30
+
+
+def test_a_commit_leaves_other_fragments_in_the_cache(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _read(path, "a")
+    tw.dataset(path).delete("a in (3, 50, 51)")
+    tw.write_dataset(pa.table({"a": [100], "s": ["x"]}), path, mode="append")
+    opened = _opened(monkeypatch)
+    assert _read(path, "a")["a"] == [number for number in range(101) if number not in (3, 50, 51)]
+    assert opened == [0, 5, 10]
+
+
+@pytest.mark.parametrize("budget", [0, 1500, 4000])
+def test_without_a_cache_and_with_a_tiny_one(path: Path, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    process_cache().resize(budget)
+    opened = _opened(monkeypatch)
+    for _ in range(3):
+        assert _read(path, "a", "s")["a"] == list(range(100))
+        assert process_cache().stats().bytes_used <= budget
+    assert len(opened) == 30
+
+
+def test_a_read_larger_than_half_the_budget_keeps_nothing(path: Path) -> None:
+    process_cache().resize(20_000)
+    process_cache().keep(("kept", 1), "x", 5000)
+    assert _entries() == 0 and _read(path, "a")["a"] == list(range(100))
+    assert process_cache().find(("kept", 1)) == "x"
+    assert _entries() == 0
+
+
+def test_a_store_in_memory_is_not_cached() -> None:
+    ds = tw.write_dataset(pa.table({"a": range(20)}), "memory://small-fragments", max_rows_per_file=5)
+    for _ in range(2):
+        assert ds.to_table()["a"].to_pylist() == list(range(20))
+    assert _entries() == 0
+
+
+def _damage(file: Path) -> None:
+    with open(file, "r+b") as opened:
+        opened.seek(-8, os.SEEK_END)
+        opened.write(b"\xff" * 4)
+
+
+def test_damage_and_loss_are_seen_after_a_read(path: Path) -> None:
+    _read(path, "a")
+    file, other = sorted((path / "data").iterdir())[:2]
+    bytes_before = file.read_bytes()
+    _damage(file)
+    with pytest.raises(CorruptTable):
+        _read(path, "a")
+    file.write_bytes(bytes_before)
+    assert _read(path, "a")["a"] == list(range(100))
+    other.unlink()
+    with pytest.raises(CorruptTable, match="missing"):
+        _read(path, "a")
+
+
+def test_a_file_that_changed_just_now_is_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "SETTLED_NS", 10**15)
+    opened = _opened(monkeypatch)
+    for _ in range(2):
+        _read(path, "a")
+    assert len(opened) == 20
+
+
+def test_another_table_at_the_same_path_with_the_same_names(path: Path, tmp_path: Path) -> None:
+    """All bytes of the manifest are the same; only the data differ, as with seeded ids."""
+    assert _read(path, "a")["a"] == list(range(100))
+    shutil.rmtree(path)
+    tw.write_dataset(pa.table({"a": range(100, 200)}), tmp_path / "u", max_rows_per_file=10)
+    names = [file.path for fragment in _snapshot(tmp_path / "u").fragments for file in fragment.files]
+    shutil.copytree(tmp_path / "u", path)
+    assert _read(path, "a")["a"] == list(range(100, 200))
+    for old, new in zip(names, reversed(names), strict=True):
+        shutil.copy2(tmp_path / "u" / "data" / old, path / "data" / new)
+    assert _read(path, "a")["a"] == [number for start in range(190, 90, -10) for number in range(start, start + 10)]
+
+
+def test_another_schema_is_another_column(path: Path) -> None:
+    assert _read(path, "a")["a"] == list(range(100))
+    tw.dataset(path).alter_columns({"path": "a", "name": "s2"}, {"path": "s", "name": "a"})
+    assert _read(path, "a")["a"] == [f"text {number}" for number in range(100)]
+    assert _read(path, "s2")["s2"] == list(range(100))
+
+
+# ------------------------------------------------------------------------------------------------------------- runs
+def _list(*fragments: tuple[int, int]) -> FragmentList:
+    """Fragments of these rows and bytes."""
+    file = {"fields": (0, 1), "column_indices": (0, 1), "file_major_version": 2, "file_minor_version": 2}
+    return FragmentList.of(
+        Fragment(id=number, files=(DataFile(path=f"{number}.lance", file_size_bytes=size, **file),), physical_rows=rows)
+        for number, (rows, size) in enumerate(fragments)
+    )
+
+
+TEXT = Schema.from_arrow(pa.schema({"a": pa.int64(), "s": pa.string()}))
+NUMBERS = TEXT.project_ids([0])
+
+
+def test_runs_are_cut() -> None:
+    shape = ReadShape(TEXT, TEXT)
+    assert list(small_runs(FragmentList(), shape)) == []
+    many = list(small_runs(_list(*[(1, 500)] * 200), shape))
+    assert many == [(0, 8, True), (8, 24, True), (24, 56, True), (56, 120, True), (120, 184, True), (184, 200, True)]
+    mixed = _list((10, 500), (10, 1 << 20), (10, 1 << 20), (10, 0), (10, 600), (0, 100), (10, 600))
+    assert list(small_runs(mixed, shape)) == [(0, 1, True), (1, 4, False), (4, 5, True), (5, 6, False), (6, 7, True)]
+    heavy = list(small_runs(_list(*[(1000, 60_000)] * 100), shape))
+    assert max(stop - start for start, stop, _ in heavy) <= 35
+    assert [start for start, _, _ in heavy[1:]] == [stop for _, stop, _ in heavy[:-1]]
+
+
+def test_narrow_columns_of_larger_files_are_small() -> None:
+    fragments = _list((10_000, 1 << 24), (100_000, 1 << 24))
+    assert [each[2] for each in small_runs(fragments, ReadShape(TEXT, TEXT))] == [False]
+    assert [each[2] for each in small_runs(fragments, ReadShape(TEXT, NUMBERS))] == [True, False]
+
+
+def test_dictionaries_are_read_one_by_one() -> None:
+    schema = Schema.from_arrow(pa.schema({"d": pa.dictionary(pa.int8(), pa.string())}))
+    assert [each[2] for each in small_runs(_list((1, 500), (1, 500)), ReadShape(schema, schema))] == [False]
+
+
+def test_rows_by_fragment(path: Path) -> None:
+    tw.dataset(path).delete("a in (0, 11, 12, 25)")
+    snapshot = _snapshot(path)
+    files = SmallFragments(snapshot, ReadShape(snapshot.schema, NUMBERS), snapshot.fragments)
+    rows = files.read(1, 4)
+    assert rows.counts.tolist() == [8, 9, 10] and len(rows) == 27
+    found = [
+        (at, places.tolist(), rows.offsets[places].tolist()) for at, places in rows.by_fragment(np.array([1, 7, 17]))
+    ]
+    assert found == [(1, [1, 7], [3, 9]), (3, [17], [0])]
+    assert list(rows.by_fragment(np.zeros(0, np.int64))) == []
