@@ -39,7 +39,6 @@ from tablewright.api.write import properties_of, write_table
 from tablewright.checks import whole_number
 from tablewright.engine.choose import choose_engine
 from tablewright.engine.detect import check_session
-from tablewright.engine.local import LocalEngine
 from tablewright.errors import InvalidRequest, TableNotFound, VersionNotFound
 from tablewright.jobs.branch import create_branch
 from tablewright.jobs.commit import restore
@@ -208,7 +207,7 @@ class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, Cleanup
 
     def versions(self) -> list[dict[str, Any]]:
         """All versions, oldest first: ``version``, ``timestamp`` (local time) and ``metadata`` (totals)."""
-        return describe_versions(self._world, LocalEngine().map)
+        return describe_versions(self._world)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
         """The newest transactions, newest first."""

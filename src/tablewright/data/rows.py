@@ -138,8 +138,9 @@ def bits_of(mask: pa.BooleanArray) -> Mask:
     if bits is None or not len(mask):
         return np.zeros(len(mask), np.bool_)
     first, rest = divmod(mask.offset, 8)
-    found = np.unpackbits(np.frombuffer(bits, np.uint8)[first:], count=rest + len(mask), bitorder="little")
-    return found[rest:].view(np.bool_)
+    packed = np.frombuffer(memoryview(bits), np.uint8)[first:]
+    found: Mask = np.unpackbits(packed, count=rest + len(mask), bitorder="little")[rest:].view(np.bool_)
+    return found
 
 
 def _chosen(batch: pa.RecordBatch, mask: Mask, places: Offsets | None = None) -> pa.RecordBatch:

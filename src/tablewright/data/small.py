@@ -118,8 +118,8 @@ def _parts(index: Offsets) -> Offsets:
     few rows reads little.
     """
     growing = np.log2(np.minimum(index, _GROWING_UNTIL) // _RUN_FRAGMENTS_MIN + 1).astype(np.int64)
-    full: Offsets = np.maximum(0, index - _GROWING_UNTIL) // _RUN_FRAGMENTS_MAX
-    return full + growing
+    parts: Offsets = np.maximum(0, index - _GROWING_UNTIL) // _RUN_FRAGMENTS_MAX + growing
+    return parts
 
 
 def _small(fragments: FragmentList, shape: ReadShape) -> tuple[np.ndarray, Offsets]:

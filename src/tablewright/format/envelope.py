@@ -34,7 +34,14 @@ from tablewright.format.naming import parse_manifest_name
 from tablewright.format.transaction import Transaction, decode_transaction
 from tablewright.lazy import cached_property
 
-__all__ = ["ManifestFile", "decode_manifest_file", "encode_manifest_file", "manifest_section", "section_at"]
+__all__ = [
+    "ManifestFile",
+    "decode_manifest_file",
+    "encode_manifest_file",
+    "encode_ready_manifest",
+    "manifest_section",
+    "section_at",
+]
 
 MAGIC = b"LANC"
 VERSION_MAJOR, VERSION_MINOR = 0, 2
@@ -81,7 +88,11 @@ def encode_manifest_file(manifest: Manifest, transaction_bytes: bytes) -> bytes:
 
     ``transaction_bytes`` is the serialised transaction, the same as in its own file; empty leaves the section out.
     """
-    manifest = ready_to_write(manifest)
+    return encode_ready_manifest(ready_to_write(manifest), transaction_bytes)
+
+
+def encode_ready_manifest(manifest: Manifest, transaction_bytes: bytes) -> bytes:
+    """The same for a manifest that :func:`ready_to_write` has returned."""
     parts: list[bytes] = []
     index_position = transaction_position = None
     if manifest.indices or manifest.index_unknown:

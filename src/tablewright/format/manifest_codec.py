@@ -45,19 +45,20 @@ class Sections:
 
 
 def ready_to_write(manifest: Manifest) -> Manifest:
-    """The manifest with flags derived from its content. :class:`InternalError` if a rule is broken.
+    """The manifest with flags derived from its content, checked. :class:`InternalError` if a rule is broken.
 
     Row ids and row versions that a changed fragment has kept may have been damaged before: :class:`CorruptTable`.
     """
     check_writable(manifest.writer_flags, f"version {manifest.version}")
     reader_flags, writer_flags = derive_flags(manifest)
-    manifest = replace(manifest, reader_flags=reader_flags, writer_flags=writer_flags)
+    if (reader_flags, writer_flags) != (manifest.reader_flags, manifest.writer_flags):
+        manifest = replace(manifest, reader_flags=reader_flags, writer_flags=writer_flags)
     problems = problems_of_manifest(manifest)
     if problems and problems == problems_of_lineage(manifest):
         raise CorruptTable(manifest.fragments.path or f"the manifest of version {manifest.version - 1}", problems)
     if problems:
         raise InternalError(f"Version {manifest.version} can't be written: " + "; ".join(problems) + ".")
-    return manifest
+    return replace(manifest, fragments=manifest.fragments.checked()) if manifest.fragments.fresh else manifest
 
 
 def checked_after_reading(manifest: Manifest, path: str) -> Manifest:

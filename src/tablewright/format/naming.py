@@ -119,10 +119,9 @@ def newest_manifest(names: Iterable[str]) -> tuple[int, str, bool] | None:
     >>> newest_manifest(["18446744073709551610.manifest", "18446744073709551611.manifest", "4.manifest", "x.json"])
     (5, '_versions/18446744073709551610.manifest', True)
     """
-    long: list[str] = []
-    others: list[str] = []
-    for name in names:
-        (long if len(name) == _V2_NAME_LENGTH else others).append(name)
+    named = tuple(names)
+    long = [name for name in named if len(name) == _V2_NAME_LENGTH]
+    others = [name for name in named if len(name) != _V2_NAME_LENGTH]
     smallest = min(long, default="")
     if parse_manifest_name(smallest) is not None:
         long = [smallest]

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablewright.errors import CorruptTable, InvalidRequest
+from tablewright.errors import CorruptTable, InvalidRequest, UnsupportedFeature
 from tablewright.format import file_layout, schema_match
 from tablewright.format.arrow_schema import arrow_schema_of, checked_metadata, fields_of_arrow
 from tablewright.format.field import (
@@ -95,6 +95,19 @@ class Schema:
         if facts.arrow is None:
             facts.arrow = arrow_schema_of(self.top_level, facts.children, self.metadata)
         return facts.arrow
+
+    def is_arrow(self, other: pa.Schema) -> bool:
+        """Whether ``other`` has the very columns that readers see, in their order; schema metadata do not count.
+
+        ``False`` says nothing where a blob, or a type that we do not know, is among them.
+        """
+        if self.blobs:
+            return False
+        try:
+            own = self.to_arrow().remove_metadata()
+        except UnsupportedFeature:
+            return False
+        return bool(own.equals(other.remove_metadata(), check_metadata=True))
 
     def arrow_field(self, field_id: int) -> pa.Field:
         """One node with all below it, as an Arrow field."""

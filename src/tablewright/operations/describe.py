@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from tablewright.format.index import IndexMetadata
-from tablewright.format.manifest import Manifest
 from tablewright.format.schema import Schema
-from tablewright.snapshot.files import read_manifest
-from tablewright.snapshot.locate import VersionEntry, list_versions
+from tablewright.format.totals import Summary, Totals, summarise
+from tablewright.snapshot.locate import list_versions
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.storage.base import ObjectNotFound
+from tablewright.storage.address import join_uri
+from tablewright.storage.together import read_each
 from tablewright.world import World
 
-__all__ = ["describe_field", "describe_indices", "describe_versions", "index_kind", "totals"]
+__all__ = ["describe_field", "describe_indices", "describe_versions", "index_kind"]
 
 
-def describe_versions(world: World, map: Callable[..., Sequence[Any]]) -> list[dict[str, Any]]:
-    """Every version, oldest first; one that is cleaned up meanwhile is left out. ``map`` is that of an engine."""
-    return [version for version in map(_describe, list_versions(world.store), world) if version is not None]
+def describe_versions(world: World) -> list[dict[str, Any]]:
+    """Every version, oldest first; one that is cleaned up meanwhile is left out."""
+    entries, uri = list_versions(world.store), world.store.location.uri
+    described: list[dict[str, Any]] = []
+    before: Summary | None = None
+    for entry, data in zip(entries, read_each(world.store, [entry.path for entry in entries]), strict=True):
+        if data is not None:
+            before = summarise(data, join_uri(uri, entry.path), before)
+            described.append(_described(before))
+    return described
 
 
-def _describe(entry: VersionEntry, world: World) -> dict[str, Any] | None:
-    try:
-        manifest = read_manifest(world.store, entry).manifest
-    except ObjectNotFound:
-        return None
-    return {"version": entry.version, "timestamp": local_time(manifest.timestamp_ns), "metadata": totals(manifest)}
+def _described(found: Summary) -> dict[str, Any]:
+    return {"version": found.version, "timestamp": local_time(found.timestamp_ns), "metadata": _texts(found.totals)}
 
 
 def local_time(timestamp_ns: int) -> datetime:
@@ -38,18 +40,17 @@ def local_time(timestamp_ns: int) -> datetime:
     )
 
 
-def totals(manifest: Manifest) -> dict[str, str]:
-    """Sums over all fragments, as text."""
-    fragments, facts = manifest.fragments, manifest.fragments.facts
-    return {
-        "total_data_file_rows": str(int(facts.physical_rows.sum())),
-        "total_data_files": str(len(facts.file_row)),
-        "total_deletion_file_rows": str(int(facts.deleted_rows.sum())),
-        "total_deletion_files": str(int(facts.has_deletion.sum())),
-        "total_files_size": str(int(facts.file_bytes.sum())),
-        "total_fragments": str(len(fragments)),
-        "total_rows": str(fragments.total_live_rows),
+def _texts(totals: Totals) -> dict[str, str]:
+    numbers = {
+        "total_data_file_rows": totals.data_file_rows,
+        "total_data_files": totals.data_files,
+        "total_deletion_file_rows": totals.deletion_file_rows,
+        "total_deletion_files": totals.deletion_files,
+        "total_files_size": totals.files_size,
+        "total_fragments": totals.fragments,
+        "total_rows": totals.data_file_rows - totals.deletion_file_rows,
     }
+    return {name: str(number) for name, number in numbers.items()}
 
 
 _KINDS = {"BTree": "BTree", "Bitmap": "Bitmap", "LabelList": "LabelList", "ZoneMap": "ZoneMap", "NGram": "NGram"}

@@ -152,6 +152,8 @@ def plan_write(snapshot: Snapshot | None, uri: str, incoming: pa.Schema, setting
 
 
 def _appended_columns(schema: Schema, incoming: pa.Schema) -> Schema:
+    if schema.is_arrow(incoming):
+        return schema
     differences = schema_differences(schema, incoming)
     if differences:
         raise SchemaMismatch(differences)

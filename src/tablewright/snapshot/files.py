@@ -16,7 +16,7 @@ from tablewright.cache import CacheKind
 from tablewright.errors import CorruptTable, TablewrightError
 from tablewright.format.deletion_vectors.lance import decode_deletion_vector, encode_deletion_vector
 from tablewright.format.deletion_vectors.problems import problems_of_deletions
-from tablewright.format.envelope import ManifestFile, decode_manifest_file
+from tablewright.format.envelope import ManifestFile
 from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment, SequenceFile
 from tablewright.format.inside import stays_inside
 from tablewright.format.manifest import BasePath
@@ -30,10 +30,11 @@ from tablewright.format.naming import (
 from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import Transaction, decode_transaction, encode_transaction
 from tablewright.snapshot.locate import VersionEntry, uses_hint
+from tablewright.snapshot.manifests import decoded_manifest
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import ObjectNotFound, Store
 from tablewright.storage.identity import is_local, is_settled, local_identity, place_of
-from tablewright.storage.subtree import put_advice
+from tablewright.storage.subtree import replace_advice
 from tablewright.storage.uncommitted import discard_files
 
 __all__ = [
@@ -64,7 +65,7 @@ def read_manifest(store: Store, entry: VersionEntry) -> ManifestFile:
     where = join_uri(store.location.uri, entry.path)
     if entry.size > _MANIFEST_BYTES_MAX:
         raise CorruptTable(where, (f"it has {entry.size} bytes, and a manifest at most {_MANIFEST_BYTES_MAX}",))
-    return decode_manifest_file(store.get(entry.path), where, partial(_read_sequence, store))
+    return decoded_manifest(where, store.get(entry.path), partial(_read_sequence, store))
 
 
 def _read_sequence(store: Store, place: SequenceFile) -> bytes:
@@ -109,11 +110,11 @@ def write_transaction(store: Store, transaction: Transaction) -> str:
 
 
 def write_hint(store: Store, version: int) -> None:
-    """Write the version hint. It is advisory, so a failure is ignored."""
+    """Write the version hint. It is advisory, so a failure is ignored, and one that is missing only costs a listing."""
     if not uses_hint(store):
         return
     try:
-        put_advice(store, HINT_PATH, encode_hint(version))
+        replace_advice(store, HINT_PATH, encode_hint(version))
     except TablewrightError:
         return
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tablewright.checks import whole_number
 from tablewright.errors import StorageError, TableNotFound, VersionNotFound
@@ -30,6 +31,7 @@ from tablewright.format.naming import (
 )
 from tablewright.storage.base import ObjectInfo, ObjectNotFound, Store
 from tablewright.storage.subtree import local_file_names
+from tablewright.storage.together import answers_slowly, together
 
 __all__ = ["VersionEntry", "find_version", "latest_version", "list_versions", "probe_latest", "uses_hint"]
 
@@ -92,16 +94,23 @@ def find_version(store: Store, version: int) -> VersionEntry | None:
         return None
     if is_detached(version):
         return _look(store, version, detached_path(version), v2=True)
-    entry = _look(store, version, manifest_path(version, v2=True), v2=True)
-    return entry or _look(store, version, manifest_path(version, v2=False), v2=False)
+    looks = [partial(_look, store, version, manifest_path(version, v2=v2), v2=v2) for v2 in (True, False)]
+    found: tuple[VersionEntry | None, ...] = together(store, *looks) if answers_slowly(store) else ()
+    return next(filter(None, found or (look() for look in looks)), None)
 
 
 def probe_latest(store: Store, at_least: int) -> VersionEntry:
     """The latest version, for a writer that knows version ``at_least``.
 
     Raises :class:`VersionNotFound` if neither that version nor a higher one exists any more: the table was replaced.
+    A store that answers slowly is asked for the next version while it lists: nearly always there is none.
     """
-    listed = latest_version(store)
+    if answers_slowly(store):
+        listed, following = together(store, partial(latest_version, store), partial(find_version, store, at_least + 1))
+        if listed is not None and listed.version == at_least:
+            return listed if following is None else _probe_above(store, following) or following
+    else:
+        listed = latest_version(store)
     if listed is not None and listed.version >= at_least:
         return _probe_above(store, listed) or listed
     known = find_version(store, at_least)  # the listing may be older than what we have read

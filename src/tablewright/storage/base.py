@@ -31,10 +31,19 @@ __all__ = ["Location", "ObjectInfo", "ObjectNotFound", "Store", "check_path", "d
 
 
 class ObjectNotFound(TablewrightError, KeyError):
-    """No object at this path. Internal: callers turn it into an error that the user understands."""
+    """No object at this path. Internal: callers turn it into an error that the user understands.
+
+    Every commit asks for files that are not there, so secrets are looked for when the text is shown, not before.
+    """
+
+    def __init__(self, message: str) -> None:
+        Exception.__init__(self, message)
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        return redact(str(self.args[0]))
+
+    def __repr__(self) -> str:
+        return f"ObjectNotFound({str(self)!r})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -34,13 +34,13 @@ _ADVICE = (
 def translate_error(error: BaseException, verb: str, location: Location, path: str) -> TablewrightError:
     """Our error for a failure of the file system or of obstore."""
     text = _text_of(error)
-    cause = redact(text).split("\n", 1)[0].strip().rstrip(".")
     where = join_uri(location.uri, path)
-    missing_bucket = "NoSuchBucket" in text
-    if isinstance(error, (NotFoundError, FileNotFoundError)) and not missing_bucket:
-        if verb == "write":
-            return StorageError(f"Could not write {where}: {cause}. Check that the bucket or directory exists.")
+    absent = isinstance(error, (NotFoundError, FileNotFoundError)) and "NoSuchBucket" not in text
+    if absent and verb != "write":
         return ObjectNotFound(f"There is no object at {where}.")
+    cause = redact(text).split("\n", 1)[0].strip().rstrip(".")
+    if absent:
+        return StorageError(f"Could not write {where}: {cause}. Check that the bucket or directory exists.")
     refused = isinstance(error, (PermissionDeniedError, UnauthenticatedError, PermissionError))
     if refused or any(mark in text for mark in _REFUSED):
         return AccessDenied(f"Not allowed to {verb} {where}: {cause}. {_how_to_get_access(location)}")
@@ -62,10 +62,14 @@ def advice_for(text: str) -> str:
 def cause_of(error: BaseException) -> BaseException | None:
     """What our error may name as its cause: ``error``, unless its text has secrets or it is a panic.
 
+    An absent file needs no cause, and is common.
+
     >>> cause_of(ValueError("GET https://host/x?sig=abc failed")) is None
     True
     """
-    return None if is_panic(error) or redact(str(error)) != str(error) else error
+    if isinstance(error, FileNotFoundError) or is_panic(error):
+        return None
+    return None if redact(str(error)) != str(error) else error
 
 
 def is_panic(error: BaseException) -> bool:

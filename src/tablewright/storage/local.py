@@ -18,6 +18,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from tablewright.errors import StorageError, TablewrightError
@@ -117,6 +118,13 @@ class LocalStore:
     def put_advice(self, path: str, data: bytes) -> None:
         """Like ``put``, without waiting for the disk: for files that nothing depends on."""
         self._write(path, data, os.replace, durable=False)
+
+    def replace_advice(self, path: str, data: bytes) -> None:
+        """Like ``put_advice`` for a file that is there already; for a moment it is not.
+
+        A rename onto an existing file makes ext4 write the new one's blocks at once, which may take milliseconds.
+        """
+        self._write(path, data, _take_place, durable=False)
 
     def prepare(self, path: str) -> None:
         """Make the directory for a file that the codec is going to write."""
@@ -225,6 +233,12 @@ class LocalStore:
 def open_local(address: Address, options: dict[str, str]) -> LocalStore:
     """The store at a local path, whether or not it exists."""
     return LocalStore(Location(address.uri, options))
+
+
+def _take_place(temporary: str, file: str) -> None:
+    with suppress(OSError):
+        os.unlink(file)
+    os.replace(temporary, file)
 
 
 def _modified_ns(status: os.stat_result) -> int:

@@ -124,17 +124,19 @@ def write_file(path: str, data: bytes, publish: Callable[[str, str], None], *, d
     unless a server of a network file system did not answer; one of the directory's ``fsync`` never is.
     """
     temporary = f"{path}#{secrets.randbelow(10**9)}"
-    is_written = False
+    is_written = is_moved = False
     try:
         _write_new(temporary, data, durable=durable)
         is_written = True
         publish(temporary, path)
+        is_moved = publish is os.replace
     except OSError as error:
         error.certain = not is_written or error.errno not in _UNANSWERED  # type: ignore[attr-defined]
         raise
     finally:
-        with suppress(OSError):  # gone already after a rename
-            os.unlink(temporary)
+        if not is_moved:
+            with suppress(OSError):  # gone already after a rename
+                os.unlink(temporary)
     if durable:
         sync_directory(os.path.dirname(path))
 

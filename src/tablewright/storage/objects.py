@@ -51,6 +51,7 @@ class ObjectStore:
 
     __slots__ = ("_client", "_key", "_location")
 
+    answers_slowly = False
     lists_in_order = False
     """Whether ``list`` yields paths in lexicographic order (object stores do, file systems don't)."""
 

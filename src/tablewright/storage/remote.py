@@ -47,6 +47,7 @@ class RemoteStore(ObjectStore):
 
     __slots__ = ("lists_in_order",)
 
+    answers_slowly = True
     lists_in_order: bool
 
     def __init__(self, client: Any, key: str, location: Location, *, lists_in_order: bool) -> None:

@@ -15,6 +15,7 @@ from tablewright.storage.address import join_uri, parse_address
 from tablewright.storage.base import Location, ObjectInfo, Store, delete_each
 from tablewright.storage.local import LocalStore
 from tablewright.storage.open import open_store
+from tablewright.storage.together import answers_slowly
 
 __all__ = [
     "SubtreeStore",
@@ -26,6 +27,7 @@ __all__ = [
     "prepare_file",
     "put_advice",
     "related_store",
+    "replace_advice",
     "sync_file",
 ]
 
@@ -50,6 +52,10 @@ class SubtreeStore:
     @property
     def lists_in_order(self) -> bool:
         return bool(getattr(self.parent, "lists_in_order", False))
+
+    @property
+    def answers_slowly(self) -> bool:
+        return answers_slowly(self.parent)
 
     def get(self, path: str) -> bytes:
         return self.parent.get(self._up(path))
@@ -77,6 +83,9 @@ class SubtreeStore:
 
     def put_advice(self, path: str, data: bytes) -> None:
         put_advice(self.parent, self._up(path), data)
+
+    def replace_advice(self, path: str, data: bytes) -> None:
+        replace_advice(self.parent, self._up(path), data)
 
     def prepare(self, path: str) -> None:
         prepare_file(self.parent, self._up(path))
@@ -161,6 +170,15 @@ def is_link(store: Store, path: str) -> bool:
 def put_advice(store: Store, path: str, data: bytes) -> None:
     """Write a file that nothing depends on, without ``fsync`` where the store has it."""
     getattr(store, "put_advice", store.put)(path, data)
+
+
+def replace_advice(store: Store, path: str, data: bytes) -> None:
+    """The same for a file that may be missing for a moment, and is replaced often."""
+    replace = getattr(store, "replace_advice", None)
+    if replace is None:
+        put_advice(store, path, data)
+    else:
+        replace(path, data)
 
 
 def prepare_file(store: Store, path: str) -> None:

@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from tablewright.checks import whole_number
@@ -46,9 +47,10 @@ from tablewright.errors import (
     TablewrightError,
     VersionNotFound,
 )
-from tablewright.format.envelope import ManifestFile, encode_manifest_file
+from tablewright.format.envelope import ManifestFile, encode_manifest_file, encode_ready_manifest
 from tablewright.format.flags import check_writable
 from tablewright.format.manifest import Manifest
+from tablewright.format.manifest_codec import ready_to_write
 from tablewright.format.naming import detached_path, manifest_path, transaction_file_path, transaction_path
 from tablewright.format.transaction import (
     Operation,
@@ -65,10 +67,13 @@ from tablewright.snapshot.files import (
     write_transaction,
 )
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version, probe_latest
+from tablewright.snapshot.manifests import keep_manifest
 from tablewright.snapshot.snapshot import Snapshot, check_counted
 from tablewright.snapshot.standing import Standing, shares_files, standing, stands_with
+from tablewright.storage.address import join_uri
 from tablewright.storage.base import ObjectNotFound
 from tablewright.storage.subtree import put_advice
+from tablewright.storage.together import answers_slowly, together
 from tablewright.storage.uncommitted import discard_files
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.apply import Creation, apply
@@ -212,7 +217,7 @@ class _Loop:
 
     def _look_ahead(self, seen: Snapshot) -> Snapshot | Committed:
         store = self.world.store
-        entry = probe_latest(store, seen.version)
+        entry = self._probe(seen)
         if entry.version <= seen.version:
             return seen
         before = seen
@@ -236,6 +241,18 @@ class _Loop:
             if self.recheck is not None:
                 self.recheck(newest)
         return newest
+
+    def _probe(self, seen: Snapshot) -> VersionEntry:
+        """The newest version. Where a request takes long, the transaction's file is written meanwhile.
+
+        That is safe: what depends on the file is looked up later, in :meth:`_attempt`, and a commit that fails removes
+        it.
+        """
+        store, looks = self.world.store, partial(probe_latest, self.world.store, seen.version)
+        if self.written or not answers_slowly(store):
+            return looks()
+        entry: VersionEntry = together(store, looks, self._write_transaction)[0]
+        return entry
 
     def _check(self, theirs: Operation, version: int) -> None:
         """Raise what the conflict table says about one that came in between."""
@@ -376,23 +393,28 @@ class _Loop:
         name, data = self._write_transaction()
         if newest is not None and known is not None:
             self._check_history(known, newest)  # after our file is there: see stands_with
-        after = apply(
-            manifest,
-            self.transaction,
-            timestamp_ns=world.clock.now_ns(),
-            transaction_file=name.rsplit("/", 1)[-1],
-            creation=self.options.creation,
-            restored=self._restored(manifest),
+        after = ready_to_write(
+            apply(
+                manifest,
+                self.transaction,
+                timestamp_ns=world.clock.now_ns(),
+                transaction_file=name.rsplit("/", 1)[-1],
+                creation=self.options.creation,
+                restored=self._restored(manifest),
+            )
         )
         v2 = self.options.v2_manifest_names if newest is None else newest.entry.v2
         path = manifest_path(after.version, v2=v2)
-        encoded = encode_manifest_file(after, data if len(data) <= _INLINE_BYTES_MAX else b"")
+        inline = len(data) <= _INLINE_BYTES_MAX
+        encoded = encode_ready_manifest(after, data if inline else b"")
         if publish(world, path, encoded, self.transaction, after.version) is Published.THEIRS:
             return None
         entry = VersionEntry(version=after.version, path=path, v2=v2, size=len(encoded), modified_ns=after.timestamp_ns)
-        snapshot = Snapshot(
-            world=world, entry=entry, file=ManifestFile(manifest=after, transaction_bytes=data, path=path)
-        )
+        where = join_uri(world.store.location.uri, path)
+        file = ManifestFile(manifest=after, transaction_bytes=data, path=where)
+        if inline:
+            keep_manifest(where, encoded, file)
+        snapshot = Snapshot(world=world, entry=entry, file=file)
         if newest is not None:
             self._confirm(newest, snapshot)
         write_hint(world.store, after.version)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from tablewright.format.naming import HINT_PATH, detached_path, encode_hint, man
 from tablewright.snapshot import find_version, latest_version, list_versions, probe_latest
 from tablewright.snapshot.locate import uses_hint
 from tablewright.storage import Store, SubtreeStore, open_store
-from tablewright.testing import FaultyStore, StaleList, memory_world, on_call
+from tablewright.testing import FaultyStore, Pause, StaleList, memory_world, on_call
 
 
 @pytest.fixture(params=["memory", "local", "faulty"])
@@ -86,10 +87,17 @@ class _Counting(SubtreeStore):
             yield info
 
 
+class Slow(FaultyStore):
+    """A store that answers slowly: requests that do not depend on each other come at the same time."""
+
+    answers_slowly = True
+
+
 class TestProbing:
-    @pytest.fixture
-    def store(self) -> FaultyStore:
-        return FaultyStore(memory_world().store)
+    @pytest.fixture(params=[FaultyStore, Slow])
+    def store(self, request: pytest.FixtureRequest) -> FaultyStore:
+        store: FaultyStore = request.param(memory_world().store)
+        return store
 
     @pytest.mark.parametrize("hint", [None, b"junk", encode_hint(1), encode_hint(4), encode_hint(5), encode_hint(99)])
     @pytest.mark.parametrize("v2", [True, False])
@@ -116,13 +124,23 @@ class TestProbing:
         put(store, 5, 500)  # 5 is tagged, what lay between was cleaned up
         assert probe_latest(store, 5).version == 500
 
-    def test_a_stale_listing_does_not_mislead(self) -> None:
+    @pytest.mark.parametrize("kind", [FaultyStore, Slow])
+    def test_a_stale_listing_does_not_mislead(self, kind: type[FaultyStore]) -> None:
         inner = memory_world().store
-        put(inner, 1, 2, 3, 4)
-        store = FaultyStore(inner, on_call(StaleList(lambda path: path == manifest_path(4)), method="list"))
-        assert probe_latest(store, 3).version == 4
-        store = FaultyStore(inner, on_call(StaleList(lambda path: path != manifest_path(1)), method="list"))
-        assert probe_latest(store, 3).version == 4
+        put(inner, 1, 2, 3, 4, 5)
+        store = kind(inner, on_call(StaleList(lambda path: path in map(manifest_path, (4, 5))), method="list"))
+        assert probe_latest(store, 3).version == 5
+        store = kind(inner, on_call(StaleList(lambda path: path != manifest_path(1)), method="list"))
+        assert probe_latest(store, 3).version == 5
+
+    def test_a_slow_store_is_asked_once(self) -> None:
+        """The listing and the looks at both names of the next version are under way together."""
+        inner = memory_world().store
+        put(inner, 1, 2, 3)
+        barrier = threading.Barrier(3)
+        store = Slow(inner, on_call(Pause(lambda _: barrier.wait(timeout=20) and None)))
+        assert probe_latest(store, 3).version == 3
+        assert len(store.calls) == 3
 
     def test_a_replaced_table(self, store: FaultyStore) -> None:
         with pytest.raises(TableNotFound):

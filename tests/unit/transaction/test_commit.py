@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from dataclasses import replace
 
@@ -9,7 +10,15 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from tablewright.errors import AccessDenied, CommitConflict, CommitUnknown, InvalidRequest, TableExists, VersionNotFound
+from tablewright.errors import (
+    AccessDenied,
+    CommitConflict,
+    CommitUnknown,
+    InvalidRequest,
+    StorageError,
+    TableExists,
+    VersionNotFound,
+)
 from tablewright.format.envelope import decode_manifest_file, encode_manifest_file
 from tablewright.format.fragment import DataFile, DeletionFileType, Fragment
 from tablewright.format.index import IndexMetadata
@@ -34,6 +43,7 @@ from tablewright.snapshot.locate import list_versions
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import MemoryStore, open_store
 from tablewright.testing.faulty_store import (
+    EVERY_FAULT,
     Call,
     DenyCreation,
     FailBefore,
@@ -41,6 +51,8 @@ from tablewright.testing.faulty_store import (
     FaultyStore,
     LoseReply,
     Pause,
+    SimulatedCrash,
+    at_call,
     on_call,
 )
 from tablewright.testing.worlds import SeededClock, seeded_world
@@ -596,3 +608,63 @@ def test_a_store_that_does_not_answer_after_the_commit_does_not_undo_it(world: W
     silent = replace(world, store=FaultyStore(world.store, on_call(FailBefore(), method="head", path=path, nth=1)))
     assert do(silent, base, append()).snapshot.version == 2
     assert numbers(world) == [1, 2]
+
+
+class Slow(FaultyStore):
+    """A store that answers slowly: requests that do not depend on each other come at the same time."""
+
+    answers_slowly = lists_in_order = True
+
+
+class TestSlowStores:
+    def test_the_transaction_is_written_while_the_newest_version_is_looked_for(self, world: World) -> None:
+        base = create(world)
+        barrier = threading.Barrier(4)  # one listing, two names of the next version, one transaction
+
+        def wait(call: Call) -> Fault | None:
+            return Pause(lambda _: barrier.wait(timeout=20) and None) if call.index < 4 else None
+
+        store = Slow(world.store, wait)
+        do(replace(world, store=store), base, append())
+        methods = [call.method for call in store.calls]
+        assert sorted(methods[:4]) == ["head", "head", "list", "put"]
+        assert methods[4:] == ["head", "put_if_absent", "head"]
+
+    @pytest.mark.parametrize("fault", EVERY_FAULT, ids=lambda fault: type(fault).__name__)
+    @pytest.mark.parametrize("index", range(8))
+    def test_a_fault_at_every_call(self, world: World, index: int, fault: Fault) -> None:
+        base = create(world, fragment())
+        slow = replace(world, store=Slow(world.store, at_call(index, fault)))
+        committed = True
+        try:
+            do(slow, base, append())
+        except (StorageError, CommitUnknown, SimulatedCrash):
+            committed = False
+        assert numbers(world) in ([[1, 2]] if committed else [[1], [1, 2]])
+        again = do(world, open_snapshot(world), append("z")).snapshot
+        assert len(again.fragments) == again.version
+        assert open_snapshot(world).manifest == again.manifest
+
+    def test_past_others_the_transaction_of_the_rebase_counts(self, world: World) -> None:
+        base = create(world, fragment())
+        do(world, base, append("theirs"))
+        slow = replace(world, store=Slow(world.store))
+        ours = do(slow, base, append("ours")).snapshot
+        assert [f.files[0].path for f in ours.fragments] == ["x.lance", "theirs.lance", "ours.lance"]
+        assert len(files(world, "_transactions")) == 3
+
+    def test_a_conflict_leaves_no_transaction_behind(self, world: World) -> None:
+        base = create(world, fragment())
+        do(world, base, Overwrite(fragments=(), schema=SCHEMA))
+        slow = replace(world, store=Slow(world.store))
+        with pytest.raises(CommitConflict):
+            do(slow, base, append("ours"))
+        assert len(files(world, "_transactions")) == 2
+
+
+def test_a_version_is_checked_once(world: World) -> None:
+    """What a handle committed before is not checked again with each commit, nor kept as new."""
+    snapshot = create(world, fragment())
+    for number in range(3):
+        snapshot = do(world, snapshot, append(str(number))).snapshot
+        assert not snapshot.fragments.fresh

@@ -20,6 +20,7 @@ from tablewright.format.fragment.value import (
 )
 from tablewright.format.limits import FRAGMENT_ID_MAX
 from tablewright.format.wire import Bools, Ints, Longs, Scan, Spans, as_buffer, scan
+from tablewright.format.wire_walk import NotWhole, walk
 
 __all__ = ["FragmentFacts", "facts_of", "facts_of_values"]
 
@@ -32,6 +33,8 @@ _FILE_MAJOR, _FILE_MINOR, _FILE_BYTES, _BASE = 4, 5, 6, 7
 _DELETED_ROWS = 4
 _SHOWN_MAX = 5
 _BLOCK = 1 << 13
+_FEW = 32
+_U32_MASK, _U64_MASK = (1 << 32) - 1, (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +93,7 @@ class FragmentFacts:
     @property
     def file_versions(self) -> frozenset[tuple[int, int]]:
         """The (major, minor) versions of all data files."""
-        return frozenset((code >> 32, code & 0xFFFFFFFF) for code in _distinct(self.file_version))
+        return frozenset((code >> 32, code & _U32_MASK) for code in _distinct(self.file_version))
 
     def problems(self) -> Iterator[str]:
         """What is wrong with the fragments as far as the columns show; single files are checked when decoded."""
@@ -124,6 +127,11 @@ _PER_FRAGMENT = (
     "deletion_base",
 )
 _PER_FILE = ("file_version", "file_base", "file_bytes")
+_KIND: dict[str, type] = {
+    **dict.fromkeys(("has_deletion", "has_row_ids", "has_external", "broken", "refused"), np.bool_),
+    **dict.fromkeys(("ids", "physical_rows", "deleted_rows", "file_version", "file_bytes"), np.uint64),
+    **dict.fromkeys(("deletion_base", "file_base"), np.int64),
+}
 
 
 def _distinct(column: Longs | Ints) -> frozenset[int]:
@@ -140,7 +148,12 @@ def _some(values: npt.NDArray[np.generic]) -> str:
 
 
 def facts_of(fragments: Sequence[bytes]) -> FragmentFacts:
-    """The facts of serialised fragments. They are read in blocks whose columns stay in the processor's cache."""
+    """The facts of serialised fragments. They are read in blocks whose columns stay in the processor's cache.
+
+    A few are read one by one: the fixed cost of a block is that of 50 fragments.
+    """
+    if len(fragments) <= _FEW:
+        return _facts_of_few(fragments)
     if len(fragments) <= _BLOCK:
         return _facts_of_block(fragments)
     blocks = [_facts_of_block(fragments[start : start + _BLOCK]) for start in range(0, len(fragments), _BLOCK)]
@@ -213,6 +226,53 @@ def _facts_of_block(fragments: Sequence[bytes]) -> FragmentFacts:
         file_base=_bases(file_scan),
         file_bytes=file_scan.numbers[_FILE_BYTES],
     )
+
+
+def _facts_of_few(fragments: Sequence[bytes]) -> FragmentFacts:
+    """What :func:`_facts_of_block` finds, without arrays on the way."""
+    files: list[tuple[int, int, int, int]] = []
+    rows = [_facts_of_one(row, data, files) for row, data in enumerate(fragments)]
+    columns = tuple(zip(*rows, strict=True)) or ((),) * len(_PER_FRAGMENT)
+    file_row, *file_columns = tuple(zip(*files, strict=True)) or ((),) * (len(_PER_FILE) + 1)
+    return FragmentFacts(
+        **{name: np.array(values, _KIND[name]) for name, values in zip(_PER_FRAGMENT, columns, strict=True)},
+        **{name: np.array(values, _KIND[name]) for name, values in zip(_PER_FILE, file_columns, strict=True)},
+        file_row=np.array(file_row, np.int64),
+    )
+
+
+def _facts_of_one(row: int, data: bytes, files: list[tuple[int, int, int, int]]) -> tuple[int | bool, ...]:
+    """The columns of one fragment, in the order of ``_PER_FRAGMENT``; those of its files are added to ``files``."""
+    fragment_id = physical_rows = deleted_rows = deletions = 0
+    base, has_row_ids, has_external, refused, broken = NO_BASE, False, False, False, False
+    try:
+        for number, kind, value, end in walk(data, 0, len(data)):
+            if kind == 0:
+                fragment_id = value if number == _ID else fragment_id
+                physical_rows = value if number == _PHYSICAL_ROWS else physical_rows
+            elif kind == 2 and number == _FILES:
+                found = _numbers(data, value, end)
+                version = found.get(_FILE_MAJOR, 0) << 32 & _U64_MASK | found.get(_FILE_MINOR, 0)
+                files.append((row, version, _base_of(found), found.get(_FILE_BYTES, 0)))
+            elif kind == 2 and number == _DELETION:
+                found = _numbers(data, value, end)
+                deleted_rows, base, deletions = found.get(_DELETED_ROWS, 0), _base_of(found), deletions + 1
+            elif kind == 2:
+                has_row_ids |= number == _ROW_IDS
+                has_external |= number in _EXTERNAL
+                refused |= number in _REFUSED
+    except NotWhole:
+        broken = True
+    marks = (deletions > 0, has_row_ids, has_external, broken or deletions > 1, refused)
+    return fragment_id, physical_rows, deleted_rows, *marks, base
+
+
+def _numbers(data: bytes, begin: int, end: int) -> dict[int, int]:
+    return {number: value for number, kind, value, _ in walk(data, begin, end) if kind == 0}
+
+
+def _base_of(found: dict[int, int]) -> int:
+    return found[_BASE] & _U32_MASK if _BASE in found else NO_BASE
 
 
 def _bases(found: Scan) -> Ints:

@@ -165,6 +165,12 @@ class FragmentList(Sequence[Fragment]):
                 "which we can't read."
             )
 
+    def checked(self) -> FragmentList:
+        """The same list, of which every fragment was checked: the next version checks only its own."""
+        if not self.fresh:
+            return self
+        return FragmentList(self._raw, self._path, known=self._known, facts=self.facts)
+
     # ---------------------------------------------------------------------------------------------- by id
 
     @cached_property

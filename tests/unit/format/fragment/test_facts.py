@@ -6,6 +6,8 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tablewright.format.fragment import (
     DataFile,
@@ -47,3 +49,21 @@ def test_values_and_bytes_say_the_same(fragments: list[Fragment]) -> None:
         theirs, ours = getattr(from_bytes, field.name), getattr(from_values, field.name)
         assert ours.dtype == theirs.dtype
         assert np.array_equal(ours, theirs), field.name
+
+
+@given(st.data())
+def test_few_are_read_as_many_are(data: st.DataObject) -> None:
+    """A few fragments are read one by one, many by columns; damage is found by both."""
+    raw = bytearray(encode_fragment(data.draw(st.sampled_from([PLAIN, FULL, EMPTY]))))
+    for _ in range(data.draw(st.integers(0, 2))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    raw += data.draw(st.sampled_from([b"", b"\x1a\x02\x20\x07", b"\x5a\x00", b"\x42\x01x", b"\x08"]))
+    few, many = facts_of([bytes(raw)]), facts_of([bytes(raw)] * 40)
+    assert bool(few.broken[0]) is bool(many.broken[0])
+    if few.broken[0]:
+        return
+    first = many.take(np.array([0]))
+    for field in fields(FragmentFacts):
+        theirs, ours = getattr(first, field.name), getattr(few, field.name)
+        assert ours.dtype == theirs.dtype, field.name
+        assert ours.tolist() == theirs.tolist(), field.name
