@@ -31,7 +31,7 @@ def test_a_frame_becomes_one_version_that_pylance_opens(spark: SparkSession, uri
     ds = tw.write_dataset(frame_of(spark).repartition(3), uri, commit_message="from Spark")
     theirs = lance.dataset(uri)
     theirs.validate()
-    assert (ds.version, theirs.version, theirs.count_rows(), len(theirs.get_fragments())) == (1, 1, ROWS, 3)
+    assert (ds.version, theirs.version, theirs.count_rows(), len(theirs.get_fragments())) == (1, 1, ROWS, 1)
     assert ds.to_table().equals(theirs.to_table())
     assert sorted(ds.to_table(columns=["id"])["id"].to_pylist()) == list(range(ROWS))
 

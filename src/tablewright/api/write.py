@@ -26,6 +26,7 @@ from tablewright.engine.frames import adopted_schema, requested_schema
 from tablewright.engine.shared import require_shared
 from tablewright.errors import InvalidRequest, WrongType
 from tablewright.format.fragment import Fragment
+from tablewright.jobs.small_files import join_small_files
 from tablewright.jobs.table import Table
 from tablewright.jobs.write import RowWriter, WriteJob, latest_or_none
 from tablewright.operations.write import COMMIT_MESSAGE_KEY, WritePlan, WriteSettings, plan_write, run_write
@@ -118,7 +119,7 @@ def _of_frame(frame: Any, incoming: pa.Schema, world: World) -> tuple[pa.Schema,
     def write(plan: WritePlan) -> list[Fragment]:
         columns, describe = plan.columns.to_arrow(), f"Writing {plan.uri}"
         parts = engine.write_frame(frame, partial(_write_part, plan), world, columns, describe=describe)
-        return [fragment for part in parts for fragment in part]
+        return join_small_files(plan, [fragment for part in parts for fragment in part], world, engine)
 
     return incoming, write
 
