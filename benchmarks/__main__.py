@@ -26,6 +26,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--only", help="rows of a workload, by name, with commas between")
     parser.add_argument("--warm", action="store_true", help="leave out what is measured in processes of its own")
+    parser.add_argument("--rounds", type=int, help="how often a loop runs")
+    parser.add_argument("--fsync", action="store_true", help="wait for the disk, where a loop asks")
     given = vars(parser.parse_args(arguments))
     names, known = given.pop("names"), workloads()
     unknown = [name for name in names if name not in known]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.s3 import s3_bucket, s3_endpoint, s3_options
+from tests.s3 import s3_bucket, s3_endpoint, s3_options, slow_s3
 
-__all__ = ["s3_bucket", "s3_endpoint", "s3_options"]  # fixtures
+__all__ = ["s3_bucket", "s3_endpoint", "s3_options", "slow_s3"]  # fixtures
 
 HERE = Path(__file__).parent
 

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
+from tests.slow_proxy import SlowProxy, slow_proxy
 
 _buckets = itertools.count()
 
@@ -90,3 +91,10 @@ def s3_bucket(s3_options: dict[str, str]) -> str:
     )
     client.create_bucket(Bucket=name)
     return name
+
+
+@pytest.fixture
+def slow_s3(s3_endpoint: str, s3_options: dict[str, str]) -> Iterator[tuple[SlowProxy, dict[str, str]]]:
+    """A proxy in front of the server, which counts requests, and storage options that lead through it."""
+    with slow_proxy(s3_endpoint) as proxy:
+        yield proxy, {**s3_options, "aws_endpoint": proxy.endpoint}

@@ -56,6 +56,8 @@ def write_table(
         raise WrongType(f"progress must have the methods begin and complete, got {progress!r}.")
     given, world = place_of(uri, storage_options)
     base = None if given is None else given.snapshot
+    if base is None and settings.mode == "append" and (is_spark_frame(data_obj) or _has_no_types(data_obj)):
+        base = latest_or_none(world)  # its schema gives the rows their types; it is read once
     incoming, write = _incoming(data_obj, schema, world, base, settings.mode, engine, spark, progress)
     job = WriteJob(
         world=world, settings=settings, incoming=incoming, write=write, properties=properties, lock=commit_lock
