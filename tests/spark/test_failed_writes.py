@@ -22,8 +22,12 @@ WAIT_SECONDS = 120.0
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine may be slow: a worker whose task was cancelled gets time to write what it had received."""
+    """The machine may be slow: a worker whose task was cancelled gets time to write what it had received.
+
+    These DataFrames are small, and written by their executors all the same.
+    """
     monkeypatch.setattr(marks, "QUIET_SECONDS", 2.0)
+    monkeypatch.setattr("tablewright.api.write.COLLECTED_BYTES", 0)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 import lance, pyarrow as pa, tablewright as tw
-from tablewright.engine import choose_engine
+from tablewright.engine import Workload, choose_engine
 from tablewright.engine.spark.session import MASTER, embedded_session
 from tablewright.errors import InternalError, TablewrightError
 from tablewright.storage import open_store
@@ -31,7 +31,7 @@ from tablewright.world import World
 
 folder = os.environ["FOLDER"]
 spark = embedded_session(MASTER.replace("]", ",2]"), brief=True)  # a task is tried twice
-engine, world = choose_engine(0, spark).engine, World(open_store(folder + "/world"))
+engine, world = choose_engine(Workload(), spark).engine, World(open_store(folder + "/world"))
 absolute = lambda task, world: abs(task)
 
 def die_once(number, world):
@@ -172,7 +172,7 @@ spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000")
 bad = "if(id = 39999, raise_error('the last row is bad'), id) AS id"
 frame = spark.range(0, 40_000, 1, 2).selectExpr(bad, "id AS a")
 try:
-    tw.write_dataset(frame, uri, mode="append", max_rows_per_file=2000)
+    tw.write_dataset(frame, uri, mode="append", max_rows_per_file=2000, engine="spark")
 except tw.errors.InvalidRequest as error:
     print("the last row is bad" in str(error))
 spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")

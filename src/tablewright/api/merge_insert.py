@@ -18,6 +18,7 @@ from tablewright.api.pinned import Pinned, run_on, table_of
 from tablewright.api.prepared import retry_options
 from tablewright.api.translate import from_transaction
 from tablewright.checks import check_flag, check_text, whole_number
+from tablewright.engine.choose import wants_spark
 from tablewright.errors import WrongType
 from tablewright.jobs.attempt import Done, make
 from tablewright.jobs.merge.explain import additions, explain_merge
@@ -190,7 +191,7 @@ class MergeInsertBuilder:
             table,
             self._on,
             Clauses(**self._clauses),
-            incoming(data, schema, table.snapshot.schema.to_arrow()),
+            incoming(data, schema, table.snapshot.schema.to_arrow(), collects=not wants_spark(table.engine)),
             report,
             retries=retry_options(self._conflict_retries, self._retry_timeout),
             schema_evolution=self._schema_evolution,

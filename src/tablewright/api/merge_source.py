@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from tablewright.api.inputs import as_schema, as_source
+from tablewright.engine.base import COLLECTED_BYTES
 from tablewright.engine.choose import frame_engine
 from tablewright.engine.detect import is_spark_frame
 from tablewright.engine.frames import adopted_schema, frame_schema, requested_schema
@@ -24,10 +25,13 @@ from tablewright.world import World
 __all__ = ["incoming"]
 
 
-def incoming(data: Any, schema: pa.Schema | None, table: pa.Schema) -> Incoming:
-    """Any data as :class:`Incoming`; Python values take the types of the table."""
+def incoming(data: Any, schema: pa.Schema | None, table: pa.Schema, *, collects: bool = True) -> Incoming:
+    """Any data as :class:`Incoming`; Python values take the types of the table.
+
+    ``collects``: a small Spark DataFrame becomes rows of this process.
+    """
     if is_spark_frame(data):
-        return _of_frame(data, as_schema(schema), table)
+        return _of_frame(data, as_schema(schema), table, COLLECTED_BYTES if collects else 0)
     source = as_source(data, schema, _of_values(data, table) if isinstance(data, dict | list) else None)
 
     def kept(plan: MergePlan, world: World) -> Kept:
@@ -69,8 +73,11 @@ def _shaped(known: pa.DataType, own: pa.DataType) -> pa.DataType:
     return pa.struct([member.with_type(_shaped(member.type, own.field(member.name).type)) for member in members])
 
 
-def _of_frame(frame: Any, schema: pa.Schema | None, table: pa.Schema) -> Incoming:
-    """A Spark DataFrame: its executors write it to files beside the table's, in the order of its partitions."""
+def _of_frame(frame: Any, schema: pa.Schema | None, table: pa.Schema, bytes_max: int) -> Incoming:
+    """A Spark DataFrame: its executors write it to files beside the table's, in the order of its partitions.
+
+    Of at most ``bytes_max`` it is collected instead.
+    """
     if schema is None:
         given = frame_schema(frame)
         own = adopted_schema(frame, pa.schema([_in_shape(field, given) for field in table], table.metadata))
@@ -78,10 +85,14 @@ def _of_frame(frame: Any, schema: pa.Schema | None, table: pa.Schema) -> Incomin
         own = requested_schema(frame, schema)
 
     def kept(plan: MergePlan, world: World) -> Kept:
-        task = ShareTask(plan.fitted.schema, plan.file_version)
+        task, fitted = ShareTask(plan.fitted.schema, plan.file_version), plan.fitted
         engine = frame_engine(frame=frame)
-        parts = engine.write_frame(frame, task, world, plan.fitted.schema, describe="Keeping the source")
-        shared = task.shared(parts)
+        found = engine.gather_frame(
+            frame, task, world, fitted.schema, describe="Keeping the source", bytes_max=bytes_max
+        )
+        if found.rows is not None:
+            return keep(fitted.schema, fitted_batches(fitted, found.rows.to_batches()), plan.limits.source), None
+        shared = task.shared(found.results)
         return shared.open(world), shared
 
     return Incoming(own, kept, frame.sparkSession)

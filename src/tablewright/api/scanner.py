@@ -18,6 +18,7 @@ from tablewright.engine.choose import Choice, choose_engine, frame_engine
 from tablewright.engine.detect import check_session
 from tablewright.engine.shared import require_shared
 from tablewright.errors import InvalidRequest, UnsupportedFeature, WrongType
+from tablewright.jobs.workloads import scan_work
 from tablewright.lazy import cached_property
 from tablewright.operations.scan import (
     ScanOptions,
@@ -127,7 +128,7 @@ class LanceScanner:
     @property
     def _counting(self) -> Choice:
         """Where matching rows are counted, and why."""
-        return choose_engine(self._plan.for_counting().estimated_bytes, self._engine, spark=self._spark)
+        return choose_engine(scan_work(self._plan.for_counting().whole), self._engine, spark=self._spark)
 
     @property
     def dataset_schema(self) -> pa.Schema:

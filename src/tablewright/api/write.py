@@ -1,7 +1,7 @@
 """From data in any form to a new version of a table: what ``write_dataset`` and ``insert`` do.
 
-Data that this process holds is written here, as a stream. A Spark DataFrame is written by its executors; the driver
-makes the one commit.
+Data that this process holds is written here, as a stream. A Spark DataFrame is written by its executors, unless it is
+small and comes back; the driver makes the one commit.
 
 Tests: ``tests/unit/api/test_write.py``, ``tests/spark/test_frames.py``.
 """
@@ -20,7 +20,8 @@ from tablewright.api.inputs import as_schema, as_source
 from tablewright.api.metadata import FragmentMetadata
 from tablewright.api.pinned import Pinned, place_of
 from tablewright.checks import check_callable
-from tablewright.engine.choose import choose_engine, frame_engine
+from tablewright.engine.base import COLLECTED_BYTES
+from tablewright.engine.choose import frame_engine, wants_spark
 from tablewright.engine.detect import check_session, is_spark_frame
 from tablewright.engine.frames import adopted_schema, requested_schema
 from tablewright.engine.shared import require_shared
@@ -97,13 +98,13 @@ def _incoming(
     """The schema of the data, and how its files get written: by this process or by Spark's executors."""
     schema = as_schema(schema)
     if is_spark_frame(data):
-        if schema is not None:
-            return _of_frame(data, requested_schema(data, schema), world)
-        return _of_frame(data, adopted_schema(data, _known_schema(world, given, mode)), world)
-    if engine is not None and not choose_engine(0, engine, spark=spark).engine.in_process:
+        known = None if schema is not None else _known_schema(world, given, mode)
+        incoming = adopted_schema(data, known) if schema is None else requested_schema(data, schema)
+        return _of_frame(data, incoming, world, collects=not wants_spark(engine))
+    if wants_spark(engine):
         source = as_source(data, schema)
         frame = frame_engine(engine, spark).frame_of(pa.Table.from_batches(source.batches, source.schema))
-        return _of_frame(frame, source.schema, world)
+        return _of_frame(frame, source.schema, world, collects=False)
     source = as_source(data, schema, _known_schema(world, given, mode) if _has_no_types(data) else None)
     reported = None if progress is None else _Progress(progress)
     return source.schema, lambda plan: run_write(plan, source.batches, world, reported)
@@ -114,14 +115,17 @@ def _has_no_types(data: Any) -> bool:
     return isinstance(data, dict | list)
 
 
-def _of_frame(frame: Any, incoming: pa.Schema, world: World) -> tuple[pa.Schema, RowWriter]:
+def _of_frame(frame: Any, incoming: pa.Schema, world: World, *, collects: bool) -> tuple[pa.Schema, RowWriter]:
     engine = frame_engine(frame=frame)
     require_shared(world.store.location)  # before anything is planned
 
     def write(plan: WritePlan) -> list[Fragment]:
-        columns, describe = plan.columns.to_arrow(), f"Writing {plan.uri}"
-        parts = engine.write_frame(frame, partial(_write_part, plan), world, columns, describe=describe)
-        return join_small_files(plan, [fragment for part in parts for fragment in part], world, engine)
+        columns, describe, most = plan.columns.to_arrow(), f"Writing {plan.uri}", COLLECTED_BYTES if collects else 0
+        part = partial(_write_part, plan)
+        written = engine.gather_frame(frame, part, world, columns, describe=describe, bytes_max=most)
+        if written.rows is not None:
+            return list(run_write(plan, written.rows.to_batches(), world))
+        return join_small_files(plan, [fragment for part in written.results for fragment in part], world, engine)
 
     return incoming, write
 

@@ -31,7 +31,10 @@ import pyarrow as pa
 from tablewright.engine.groups import Finished, Message, OpenGroup, PlaceRows
 from tablewright.world import World
 
-__all__ = ["Engine", "FrameEngine", "Outcome"]
+__all__ = ["COLLECTED_BYTES", "Engine", "FrameEngine", "Gathered", "Outcome"]
+
+COLLECTED_BYTES = 16 << 20
+"""A DataFrame of about this size comes back to the driver, rather than being written by its executors."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -53,6 +56,14 @@ class Outcome(Generic[R]):
         if self.error is not None:
             raise self.error
         return cast(R, self.result)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered(Generic[R]):
+    """What became of a DataFrame: its ``rows`` if they were few, otherwise the results of its partitions in order."""
+
+    rows: pa.Table | None = None
+    results: tuple[R, ...] = ()
 
 
 @runtime_checkable
@@ -129,6 +140,21 @@ class FrameEngine(Engine, Protocol):
 
         :class:`~tablewright.errors.InvalidRequest` if ``frame`` can't be computed, or if workers can't reach the
         location. If it fails, all files that it wrote are removed.
+        """
+
+    def gather_frame(
+        self,
+        frame: Any,
+        run: Callable[[Iterator[pa.RecordBatch], World], R],
+        world: World,
+        schema: pa.Schema,
+        *,
+        describe: str = "Writing",
+        bytes_max: int = COLLECTED_BYTES,
+    ) -> Gathered[R]:
+        """As :meth:`write_frame`, but a DataFrame of about ``bytes_max`` or less comes back as rows, in the same job.
+
+        It is computed once in either case. Partitions that came back from a larger one are given to ``run`` here.
         """
 
     def read_frame(

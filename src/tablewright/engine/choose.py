@@ -2,39 +2,34 @@
 
 1. The work can't leave this process: its table is in memory, or the caller names another reason.
 2. The caller asked for an engine: ``"local"``, ``"spark"``, a Spark session, or an engine.
-3. The input is a Spark DataFrame: it stays in Spark.
-4. The bytes that the plan will read and write: small work stays on threads (a point delete must not wait for a JVM),
-   large work goes to Spark. The threshold is lower where a session is active already.
+3. It has to hold more at once than this process may take: Spark, which spills; an embedded session if none is active.
+4. The time that each engine takes (:mod:`.costs`). Without a session Spark has to be faster with its start counted.
+   With one, Spark gets what it does faster, and bulk work unless it is more than 1.3 times slower: there people
+   watch, limit and cancel it.
 
 Nothing starts here: an embedded session begins with the first task.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tablewright.engine.base import Engine, FrameEngine
+from tablewright.engine.costs import COSTS, Cores, Costs, Workload, seconds_for
 from tablewright.engine.detect import is_spark_session
+from tablewright.engine.flow import default_threads
 from tablewright.engine.local import LocalEngine
+from tablewright.engine.memory import available_bytes
 from tablewright.engine.spark.engine import SparkEngine
 from tablewright.engine.spark.java import find_java
 from tablewright.engine.spark.payload import dump
-from tablewright.engine.spark.session import active_session
+from tablewright.engine.spark.session import active_session, session_cores
 from tablewright.errors import InvalidRequest
 from tablewright.storage.base import Location
 
-__all__ = ["Choice", "Thresholds", "choose_engine", "frame_engine", "why_not"]
+__all__ = ["Choice", "choose_engine", "frame_engine", "wants_spark", "why_not"]
 
-MIB = 1 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
-    """Work of at least this many bytes goes to Spark."""
-
-    active_bytes: int = 64 * MIB
-    embedded_bytes: int = 256 * MIB
+_HELD_BYTES_MIN = 64 << 20  # for less the system is not asked how much memory there is
 
 
 class Choice(NamedTuple):
@@ -45,34 +40,31 @@ class Choice(NamedTuple):
 
 
 def choose_engine(
-    estimated_bytes: int,
+    work: Workload,
     engine: Any = None,
     *,
     spark: Any = None,
     location: Location | None = None,
     stays_here: str | None = None,
-    tasks: int | None = None,
-    thresholds: Thresholds | None = None,
+    costs: Costs = COSTS,
 ) -> Choice:
-    """Choose where work of ``estimated_bytes`` (read plus written) runs.
+    """Choose where work runs.
 
-    ``engine`` is ``None`` (decide by bytes), ``"local"``, ``"spark"``, a Spark session, or an :class:`Engine`.
-    ``spark`` is the session that the input comes from, if it is a Spark DataFrame. ``location`` is that of the table;
-    ``stays_here`` is a reason why the work can't go to other processes; ``tasks`` is how many it consists of, if known.
+    ``engine`` is ``None`` (decide by time and memory), ``"local"``, ``"spark"``, a Spark session, or an
+    :class:`Engine`. ``spark`` is the session to use where Spark is chosen, by default the active one. ``location`` is
+    that of the table; ``stays_here`` is a reason why the work can't go to other processes.
 
-    >>> choose_engine(10_000, "local").why
+    >>> choose_engine(Workload(bytes_read=10_000), "local").why
     'engine="local" was asked for'
-    >>> choose_engine(10_000, "spark", location=Location("memory://table")).why
+    >>> choose_engine(Workload(), "spark", location=Location("memory://table")).why
     'the table lives in this process'
     """
     if location is not None and location.is_of_this_process:
         stays_here = "the table lives in this process"
     if stays_here is not None:
         return Choice(LocalEngine(), stays_here)
-    if engine is None and spark is None and tasks == 1:
-        return Choice(LocalEngine(), "it is one task, which streams, and which more cores could not share")
     if engine is None:
-        return _by_bytes(estimated_bytes, spark, thresholds or Thresholds())
+        return _by_cost(work, spark or active_session(), costs)
     if is_spark_session(engine):
         return Choice(SparkEngine(engine), "a Spark session was given as engine")
     if isinstance(engine, str):
@@ -98,6 +90,15 @@ def frame_engine(engine: Any = None, spark: Any = None, frame: Any = None) -> Fr
     return engine if spark is None and isinstance(engine, SparkEngine) else SparkEngine(spark)
 
 
+def wants_spark(engine: Any) -> bool:
+    """Whether a caller asked for Spark: then also a small DataFrame is written by its executors.
+
+    >>> wants_spark(None), wants_spark("local"), wants_spark("spark")
+    (False, False, True)
+    """
+    return engine is not None and not choose_engine(Workload(), engine).engine.in_process
+
+
 def why_not(value: object) -> str | None:
     """Why a function or task can't be sent to a Spark worker; ``None`` if it can."""
     try:
@@ -107,22 +108,72 @@ def why_not(value: object) -> str | None:
     return None
 
 
-def _by_bytes(estimated_bytes: int, spark: Any, thresholds: Thresholds) -> Choice:
-    if spark is not None:
-        return Choice(SparkEngine(spark), "the input is a Spark DataFrame")
-    session = active_session()
-    threshold = thresholds.embedded_bytes if session is None else thresholds.active_bytes
-    where = "no Spark session is active" if session is None else "a Spark session is active"
-    size, limit = _readable(estimated_bytes), _readable(threshold)
-    if estimated_bytes < threshold:
-        return Choice(LocalEngine(), f"about {size} of work, below the {limit} at which Spark pays off while {where}")
-    if session is None and (missing := _missing_java()):
-        return Choice(LocalEngine(), f"about {size} of work would go to Spark, but {missing}")
-    return Choice(SparkEngine(session), f"about {size} of work, at or above {limit} while {where}")
+def _by_cost(work: Workload, session: Any, costs: Costs) -> Choice:
+    too_much = _more_than_fits(work, costs)
+    if too_much is None and _is_small(work, costs):
+        return Choice(LocalEngine(), _here_because(work, session, costs))
+    choice = _judged(work, session, too_much, costs)
+    if session is None and not choice.engine.in_process and (missing := _missing_java()):
+        return Choice(LocalEngine(), f"it would go to Spark, but {missing}: {choice.why}")
+    return choice
+
+
+def _judged(work: Workload, session: Any, too_much: str | None, costs: Costs) -> Choice:
+    """The engine that serves best, Java or not."""
+    if too_much is not None:
+        return Choice(SparkEngine(session), too_much)
+    here = default_threads()
+    cores = Cores(here=here, spark=here if session is None else session_cores(session), starts=session is None)
+    seconds = seconds_for(work, cores, costs)
+    ours = f"about {_readable_seconds(seconds.here)} on {_counted(here, 'thread')} here"
+    theirs = f"{_readable_seconds(seconds.spark)} on {_counted(cores.spark, 'core')} of Spark"
+    theirs += ", its start counted" if cores.starts else ""
+    if seconds.spark < seconds.here:
+        return Choice(SparkEngine(session), f"about {theirs}; {ours.removeprefix('about ')}")
+    if session is None or seconds.here < costs.bulk_seconds:
+        return Choice(LocalEngine(), f"{ours}, {theirs}")
+    if seconds.spark > costs.slower_max * seconds.here:
+        return Choice(LocalEngine(), f"{ours}, {theirs}, which is more than {costs.slower_max} times as long")
+    return Choice(SparkEngine(session), f"bulk work, {ours}, {theirs}: there it can be watched, limited and cancelled")
+
+
+def _is_small(work: Workload, costs: Costs) -> bool:
+    """Whether one thread is done before a Spark job could be, however many cores that has."""
+    return seconds_for(work, Cores(here=1, spark=1), costs).here < costs.job_seconds
+
+
+def _here_because(work: Workload, session: Any, costs: Costs) -> str:
+    """Why small work stays here. The session is not asked how many cores it has."""
+    here = _readable_seconds(seconds_for(work, Cores(here=1, spark=1), costs).here)
+    if session is None:
+        return f"about {here} of work, and a Spark session takes {costs.start_seconds:g} s to start"
+    return f"about {here} of work, and a Spark job takes {costs.job_seconds:g} s before it begins"
+
+
+def _more_than_fits(work: Workload, costs: Costs) -> str | None:
+    """What is to be said if this process can't hold what the work needs at once."""
+    if work.held_bytes < _HELD_BYTES_MIN:
+        return None
+    available = available_bytes()
+    if available is None or work.held_bytes <= costs.memory_share * available:
+        return None
+    limit = _readable(int(costs.memory_share * available))
+    return f"it holds about {_readable(work.held_bytes)} at once, of {limit} that this process may take for it"
 
 
 def _missing_java() -> str | None:
     return None if find_java() else "no Java 17 or newer was found"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _readable_seconds(seconds: float) -> str:
+    """Seconds for people: ``3 ms``, ``1.2 s``, ``450 s``."""
+    if seconds < 0.0995:
+        return f"{max(1, round(seconds * 1000))} ms"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 def _readable(size: int) -> str:

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pyroaring import BitMap
 
 from tablewright.engine.base import Engine
+from tablewright.engine.costs import Workload
 from tablewright.engine.local import LocalEngine
 from tablewright.engine.progress import Progress
 from tablewright.errors import CorruptTable, UnsupportedFeature
@@ -173,7 +174,8 @@ class _Cleanup:
         own = [entry for entry in entries if not entry.line]
         for world, some in ((self._world, own), (self._main, [entry for entry in entries if entry.line])):
             describe = f"Reading versions of {world.store.location.uri}"
-            engine, tasks = self._engine(sum(entry.size for entry in some)), plan_reads(some)
+            tasks, size = plan_reads(some), sum(entry.size for entry in some)
+            engine = self._engine(Workload(bytes_read=size, files=len(some), tasks=len(tasks)))
             for result in engine.map(run_read, tasks, world, describe=describe) if tasks else ():
                 self._names.add(result)
 
@@ -214,9 +216,9 @@ class _Cleanup:
         below = [branch.removeprefix(inside) for branch in refs.branches if branch.startswith(inside)]
         return [path for path in below if "/" in path]
 
-    def _engine(self, size: int) -> Engine:
+    def _engine(self, work: Workload) -> Engine:
         """Threads that mostly wait for the store, or Spark if the caller wants it or the manifests are that large."""
-        engine = self._table.choose(size).engine
+        engine = self._table.choose(work).engine
         return LocalEngine(self._options.delete_concurrency or _THREADS) if engine.in_process else engine
 
     # ---- removing
@@ -306,7 +308,7 @@ class _Cleanup:
         if rate is not None:
             return delete_paced(paths, self._world, rate).failed
         describe = f"Deleting files of {self._store.location.uri}"
-        results = self._engine(0).map(run_delete, plan_deletes(paths), self._world, describe=describe)
+        results = self._engine(Workload()).map(run_delete, plan_deletes(paths), self._world, describe=describe)
         return {path: reason for result in results for path, reason in result.failed.items()}
 
     def _prune(self, deleted: Iterable[CleanupFile]) -> None:

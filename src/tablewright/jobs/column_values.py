@@ -14,6 +14,7 @@ from tablewright.engine.local import LocalEngine
 from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.jobs.table import Table
+from tablewright.jobs.workloads import columns_work
 from tablewright.operations.columns.checkpoint import Checkpoint, CheckpointedWork
 from tablewright.operations.columns.keep import Kept
 from tablewright.operations.columns.plan import ColumnsPlan, ColumnsResult, ColumnsTask, ColumnsWork
@@ -60,8 +61,9 @@ class ComputedValues:
         """Tasks can run any number of times."""
 
     def choose(self, table: Table, plan: ColumnsPlan) -> Choice:
-        """By the bytes that are read and written."""
-        engine, why = table.choose(plan.estimated_bytes, stays_here=self._stays_here)
+        """By what is read and written."""
+        work = columns_work(plan, in_turn=self._in_turn)
+        engine, why = table.choose(work, stays_here=self._stays_here)
         if not engine.in_process and self._in_turn and table.engine is None:
             reason = why_not(plan.work)
             engine, why = (engine, why) if reason is None else (LocalEngine(), reason)

@@ -24,6 +24,7 @@ from itertools import compress
 
 from tablewright.data.prefetch import spread
 from tablewright.engine.choose import Choice
+from tablewright.engine.costs import Workload
 from tablewright.engine.local import LocalEngine
 from tablewright.errors import CommitConflict, CommitUnknown, CorruptTable, InvalidRequest
 from tablewright.format.deletion_vectors.lance import choose_type
@@ -34,6 +35,7 @@ from tablewright.format.transaction import ReserveFragments, Transaction
 from tablewright.jobs.attempt import Done, GiveUp, Job, Made
 from tablewright.jobs.meanwhile import look_back, newest_of_table
 from tablewright.jobs.work import Work
+from tablewright.jobs.workloads import compaction_work
 from tablewright.operations.compact.carry import Carried, CarryTask, carry_columns, carry_tasks, with_carried
 from tablewright.operations.compact.groups import (
     Group,
@@ -179,7 +181,7 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
 
     def choice(self, plan: CompactionPlan, work: Work) -> Choice:
         """Where the tasks run; ``num_threads`` bounds those in this process."""
-        choice = work.choose(plan.estimated_bytes, tasks=len(plan.tasks))
+        choice = work.choose(compaction_work(plan, self._options.num_threads))
         if self._options.num_threads is None or not choice.engine.in_process:
             return choice
         return choice._replace(engine=LocalEngine(self._options.num_threads))
@@ -288,8 +290,8 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
             return places
         found = (source.fragment for task in every for source in task.sources)
         sources = {fragment.id: fragment for fragment in found if fragment is not None}
-        size = 2 * sum(fragment.data_bytes for fragment in sources.values())
-        choice = work.choose(size, tasks=len(every))
+        size = sum(fragment.data_bytes for fragment in sources.values())
+        choice = work.choose(Workload(bytes_read=size, bytes_written=size, files=2 * len(every), tasks=len(every)))
         outcomes = work.outcomes("Carrying columns", carry_columns, every, choice, fragments=len(sources))
         results = [outcome.result for outcome in outcomes if outcome.result is not None]
         errors = {

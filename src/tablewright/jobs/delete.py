@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tablewright.expressions.filters import Filter
 from tablewright.jobs.attempt import Job, Made
 from tablewright.jobs.work import Work
+from tablewright.jobs.workloads import scan_work
 from tablewright.operations.delete import DeletePlan, finish_delete, plan_delete, run_delete_task
 from tablewright.operations.rewrite.hide import HiddenRows
 from tablewright.reading.match import live_rows
@@ -41,7 +42,7 @@ class DeleteJob(Job[DeletePlan, Made, dict[str, int]]):
             everything = live_rows(snapshot, plan.fragments)
         else:
             everything = {}
-            results = work.run("Deleting", run_delete_task, plan.tasks, work.choose(plan.estimated_bytes))
+            results = work.run("Deleting", run_delete_task, plan.tasks, work.choose(scan_work(plan.match)))
         transaction, affected = finish_delete(plan, results, everything, work.world.ids.uuid())
         work.report.fragments += len(affected.offsets)
         return Made(
@@ -60,6 +61,6 @@ class DeleteJob(Job[DeletePlan, Made, dict[str, int]]):
         """The plan, and where it runs."""
         if plan.deletes_all:
             return f"{plan}\n  engine=none: the metadata is enough"
-        engine, why = work.choose(plan.estimated_bytes)
+        engine, why = work.choose(scan_work(plan.match))
         size = f", estimated_bytes={plan.estimated_bytes}, tasks={len(plan.tasks)}" if verbose else ""
         return f"{plan}\n  engine={engine.name}: {why}{size}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablewright.engine.choose import Choice, choose_engine
+from tablewright.engine.costs import Workload
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.world import World
 
@@ -24,7 +25,7 @@ class Table:
     >>> from tablewright.storage import open_store
     >>> _ = tw.write_dataset({"id": [1]}, "memory://table-example")
     >>> table = Table(open_snapshot(World(store=open_store("memory://table-example"))))
-    >>> table.snapshot.version, table.choose(10**12).why
+    >>> table.snapshot.version, table.choose(Workload(bytes_read=10**12)).why
     (1, 'the table lives in this process')
     """
 
@@ -41,12 +42,7 @@ class Table:
         """The same table at another version."""
         return replace(self, snapshot=snapshot)
 
-    def choose(self, estimated_bytes: int, *, stays_here: str | None = None, tasks: int | None = None) -> Choice:
-        """The engine for work that reads and writes this many bytes, in so many tasks if that is known.
-
-        ``stays_here`` is the reason why the work can't be sent to another process.
-        """
-        location, spark = self.world.store.location, self.spark
-        return choose_engine(
-            estimated_bytes, self.engine, spark=spark, location=location, stays_here=stays_here, tasks=tasks
-        )
+    def choose(self, work: Workload, *, stays_here: str | None = None) -> Choice:
+        """The engine for some work. ``stays_here`` is the reason why it can't be sent to another process."""
+        location = self.world.store.location
+        return choose_engine(work, self.engine, spark=self.spark, location=location, stays_here=stays_here)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from tablewright.expressions.filters import Filter
 from tablewright.jobs.attempt import Job, Made
 from tablewright.jobs.work import Work
+from tablewright.jobs.workloads import rewrite_work, scan_work
 from tablewright.operations.rewrite.costs import Decision
 from tablewright.operations.update import (
     Found,
@@ -51,7 +52,7 @@ class UpdateJob(Job[UpdatePlan, Made, dict[str, int]]):
         """Find the rows, decide each fragment, and write it."""
         found, decision = self._decide(plan, work)
         tasks = update_tasks(plan, found, decision)
-        results = work.run("Updating", run_update_task, tasks, work.choose(_write_bytes(decision)))
+        results = work.run("Updating", run_update_task, tasks, work.choose(rewrite_work(decision, len(tasks))))
         work.report.fragments += len(decision.choices)
         work.report.notes = [str(decision)]
         transaction, affected = finish_update(plan, results, work.world.ids.uuid())
@@ -69,21 +70,16 @@ class UpdateJob(Job[UpdatePlan, Made, dict[str, int]]):
 
     def explain(self, plan: UpdatePlan, work: Work, *, verbose: bool) -> str:
         """The plan, what would be written of each fragment, and where it runs. The rows are looked for."""
-        _, decision = self._decide(plan, work)
-        engine, why = work.choose(plan.estimated_bytes)
+        found, decision = self._decide(plan, work)
+        engine, why = work.choose(scan_work(plan.match))
         match = "none: all live rows match" if plan.updates_all else f"{engine.name}: {why}"
         size = f", estimated_bytes={plan.estimated_bytes}, tasks={len(plan.match.tasks)}" if verbose else ""
-        engine, why = work.choose(_write_bytes(decision))
+        engine, why = work.choose(rewrite_work(decision, len(update_tasks(plan, found, decision))))
         return f"{plan}\n  match: engine={match}{size}\n{decision}\n  write: engine={engine.name}: {why}"
 
     def _decide(self, plan: UpdatePlan, work: Work) -> tuple[Found, Decision]:
         matched: list[Matched] = []
         if not plan.updates_all:
-            matched = work.run("Matching", run_match_task, plan.match.tasks, work.choose(plan.estimated_bytes))
+            matched = work.run("Matching", run_match_task, plan.match.tasks, work.choose(scan_work(plan.match)))
         found = found_rows(plan, matched)
         return found, decide_update(plan, found)
-
-
-def _write_bytes(decision: Decision) -> int:
-    """About what the write stage reads and writes."""
-    return 2 * decision.bytes_written

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from tablewright.engine.base import Outcome
 from tablewright.engine.choose import Choice
+from tablewright.engine.costs import Workload
 from tablewright.jobs.report import Report
 from tablewright.jobs.table import Table
 from tablewright.storage.uncommitted import UncommittedFiles
@@ -54,9 +55,9 @@ class Work:
         """The world of the table."""
         return self.table.world
 
-    def choose(self, estimated_bytes: int, *, tasks: int | None = None) -> Choice:
-        """The engine for a stage that reads and writes this many bytes, in so many tasks if that is known."""
-        return self.table.choose(estimated_bytes, stays_here=self.stays_here, tasks=tasks)
+    def choose(self, work: Workload) -> Choice:
+        """The engine for a stage."""
+        return self.table.choose(work, stays_here=self.stays_here)
 
     def run(
         self, name: str, run: Callable[[T, World], R], tasks: Sequence[T], choice: Choice, *, fragments: int = 0

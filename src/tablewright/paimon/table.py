@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablewright.engine import Engine, choose_engine, flow, frame_engine
+from tablewright.engine import Engine, Workload, choose_engine, flow, frame_engine
 from tablewright.engine.shared import require_shared
 from tablewright.errors import CorruptTable, InvalidRequest, WrongType
 from tablewright.expressions import Filter
@@ -282,8 +282,14 @@ class PaimonTable:
 
     def _engine_for(self, plan: ReadPlan, predicate: Filter, engine: Any) -> Engine:
         stays_here = None if isinstance(predicate, str) else "a pyarrow expression does not travel"
-        location = self._state.location
-        return choose_engine(plan.estimated_bytes, engine, location=location, stays_here=stays_here).engine
+        location, work = self._state.location, _workload(plan)
+        return choose_engine(work, engine, location=location, stays_here=stays_here).engine
+
+
+def _workload(plan: ReadPlan) -> Workload:
+    """A read, a task per file."""
+    rows, files = sum(file.row_count for file in plan.files), len(plan.files)
+    return Workload(bytes_read=plan.estimated_bytes, rows=rows, files=files, tasks=len(plan.tasks))
 
 
 def _read_task(task: FileTask, world: World) -> Iterator[pa.RecordBatch]:

@@ -22,7 +22,7 @@ def test_plans_are_printed_before_and_after(ds: tw.LanceDataset) -> None:
     plan = scanner.explain_plan()
     assert all(word in plan for word in ("LanceRead", "Filter: id > 1", "Limit: limit=1", "Sort"))
     assert "engine=local" in scanner.explain_plan(verbose=True)
-    assert "Spark pays off" in scanner.explain_plan(verbose=True)
+    assert "of work, and a Spark" in scanner.explain_plan(verbose=True)
     assert "metrics=[rows=1" in scanner.analyze_plan()
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 import tablewright as tw
+from tablewright.engine.costs import Workload
 from tablewright.errors import StorageError
 from tablewright.jobs.report import Report
 from tablewright.jobs.table import Table
@@ -44,7 +45,7 @@ def listed(work: Work) -> list[str]:
 
 
 def test_results_come_in_order_and_are_measured(work: Work) -> None:
-    results = work.run("Writing", write, [2, 1], work.choose(0), fragments=2)
+    results = work.run("Writing", write, [2, 1], work.choose(Workload()), fragments=2)
     assert [result.paths for result in results] == [("data/2",), ("data/1",)]
     (stage,) = work.report.stages
     assert (stage.name, stage.tasks, stage.fragments) == ("Writing", 2, 2)
@@ -55,7 +56,7 @@ def test_results_come_in_order_and_are_measured(work: Work) -> None:
 
 def test_files_of_tasks_that_succeeded_beside_one_that_failed_are_known(work: Work) -> None:
     with pytest.raises(StorageError, match="a task failed"):
-        work.run("Writing", write, [1, 2, -1], work.choose(0))
+        work.run("Writing", write, [1, 2, -1], work.choose(Workload()))
     assert listed(work)
     work.files.remove()
     assert listed(work) == []

@@ -23,7 +23,7 @@ from tablewright.engine.spark.python import job_problem
 from tablewright.errors import InternalError, JobCancelled, TablewrightError
 from tablewright.storage.requests import add_requests
 
-__all__ = ["ANSWER", "run_answers"]
+__all__ = ["ANSWER", "collect_table", "run_answers"]
 
 ANSWER = "number long, ok boolean, requests long, result binary"
 TRACEBACK_CHARACTERS_MAX = 10_000
@@ -40,13 +40,19 @@ def run_answers(spark: Any, job: Any, *, describe: str, show: bool | None = None
     return outcomes
 
 
-def _collect(spark: Any, job: Any, describe: str, show: bool | None) -> Iterator[tuple[int, bool, int, bytes]]:
+def collect_table(spark: Any, job: Any, *, describe: str, show: bool | None = None) -> pa.Table:
+    """All rows of a DataFrame. If it fails, the error says what the worker said."""
     try:
         table: pa.Table = run_job(spark, job.toArrow, describe=describe, show=show)
     except TablewrightError:
         raise
     except Exception as error:
         _raise_job_error(spark, error, describe)
+    return table
+
+
+def _collect(spark: Any, job: Any, describe: str, show: bool | None) -> Iterator[tuple[int, bool, int, bytes]]:
+    table = collect_table(spark, job, describe=describe, show=show)
     columns = (table.column(name).to_pylist() for name in ("number", "ok", "requests", "result"))
     return zip(*columns, strict=True)
 

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from tablewright.engine.base import Outcome
+from tablewright.engine.base import COLLECTED_BYTES, Gathered, Outcome
 from tablewright.engine.groups import Finished, Message, OpenGroup, PlaceRows
 from tablewright.engine.shared import require_shared
 from tablewright.engine.spark.exchange import exchange
-from tablewright.engine.spark.frames import read_frame, write_frame
+from tablewright.engine.spark.frames import gather_frame, read_frame, write_frame
 from tablewright.engine.spark.groups import add_group_column, finish_groups
 from tablewright.engine.spark.inputs import frame_of
 from tablewright.engine.spark.session import embedded_session
@@ -110,6 +110,19 @@ class SparkEngine:
     ) -> list[R]:
         """Let the executors of a DataFrame write it; results in the order of its partitions."""
         return write_frame(frame, run, world, schema, describe=describe, keep=keep)
+
+    def gather_frame(
+        self,
+        frame: Any,
+        run: Callable[[Iterator[pa.RecordBatch], World], R],
+        world: World,
+        schema: pa.Schema,
+        *,
+        describe: str = "Writing",
+        bytes_max: int = COLLECTED_BYTES,
+    ) -> Gathered[R]:
+        """The rows of a small DataFrame; a larger one is written by its executors."""
+        return gather_frame(frame, run, world, schema, describe=describe, bytes_max=bytes_max)
 
     def read_frame(
         self, run: Callable[[T, World], Iterable[pa.RecordBatch]], tasks: Sequence[T], world: World, schema: pa.Schema

@@ -22,10 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from tablewright._version import __version__
+from tablewright.engine.detect import is_connect
+from tablewright.engine.flow import default_threads
 from tablewright.engine.progress import Progress
 from tablewright.engine.spark.java import require_java
 
-__all__ = ["active_session", "embedded_environment", "embedded_session", "embedded_settings"]
+__all__ = ["active_session", "embedded_environment", "embedded_session", "embedded_settings", "session_cores"]
 
 MASTER = "local[*]"
 DAEMON = "tablewright.engine.spark.daemon"
@@ -61,6 +63,27 @@ def embedded_session(
             for key, value in {**embedded_settings(brief=brief), **(settings or {})}.items():
                 builder = builder.config(key, value)
             return builder.master(master or MASTER).getOrCreate()
+
+
+def session_cores(session: Any) -> int:
+    """How many tasks of a session run at once: no more than this machine's processors where it is ``local``.
+
+    Where the session does not say (Spark Connect), it is taken to have as many as this process.
+    """
+    here = default_threads()
+    if is_connect(session):
+        return here
+    context = session.sparkContext
+    cores = max(1, int(context.defaultParallelism))
+    return min(here, cores) if context.master.startswith("local") else max(cores, _cores_to_come(context.getConf()))
+
+
+def _cores_to_come(settings: Any) -> int:
+    """How many cores a session may get on demand, if that is bounded; otherwise 0."""
+    if settings.get("spark.dynamicAllocation.enabled", "false") != "true":
+        return 0
+    executors = int(settings.get("spark.dynamicAllocation.maxExecutors", "0"))
+    return executors * int(settings.get("spark.executor.cores", "1"))
 
 
 def embedded_environment() -> dict[str, str]:

@@ -29,12 +29,15 @@ from tablewright.storage.requests import requests_made
 from tablewright.world import World
 
 __all__ = [
+    "FewRows",
     "WorldAddress",
     "add_group_values",
     "answer",
     "answer_all",
     "consume_checked",
     "consume_partition",
+    "few_rows",
+    "fitted",
     "produce_all",
     "read_all",
     "write_partition",
@@ -97,14 +100,44 @@ def _run_task(run: Callable[[Any, World], object], payload: bytes, address: Worl
     return run(pickle.loads(payload), address.open())
 
 
-def write_partition(code: bytes, address: WorldAddress, schema: pa.Schema, batches: Batches) -> Batches:
-    """Write one partition's rows, whose columns are those of ``schema`` by position; no answer if it has none."""
+class FewRows(tuple[pa.RecordBatch, ...]):
+    """The rows of a partition, as its answer."""
+
+
+def write_partition(code: bytes, address: WorldAddress, schema: pa.Schema, few_bytes: int, batches: Batches) -> Batches:
+    """Write one partition's rows, whose columns are those of ``schema`` by position; no answer if it has none.
+
+    The answer is the rows themselves if they have at most ``few_bytes``, divided by the partition's number from 1 on.
+    """
 
     def write(rows: Batches) -> object:
-        fitted = (cast_batch(batch.rename_columns(schema.names), schema, exact=True) for batch in rows)
-        return pickle.loads(code)(fitted, address.open())
+        first, rest = few_rows(fitted(rows, schema), few_bytes // (_partition() + 1))
+        return FewRows(first) if rest is None else pickle.loads(code)(chain(first, rest), address.open())
 
     yield from _answer_partition(write, batches)
+
+
+def fitted(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Batches:
+    """Batches in the columns of ``schema``, which are theirs by position."""
+    return (cast_batch(batch.rename_columns(schema.names), schema, exact=True) for batch in batches)
+
+
+def few_rows(batches: Batches, bytes_max: int) -> tuple[list[pa.RecordBatch], Batches | None]:
+    """The first batches, up to one more than ``bytes_max`` allows, and the others; ``None`` if these are all and few.
+
+    >>> few_rows(iter([pa.record_batch({"x": [1]})]), 8)[1] is None
+    True
+    """
+    first: list[pa.RecordBatch] = []
+    size = 0
+    if not bytes_max:
+        return first, batches
+    for batch in batches:
+        first.append(batch)
+        size += batch.nbytes
+        if size > bytes_max:
+            return first, batches
+    return first, None
 
 
 def consume_partition(code: bytes, batches: Batches) -> Batches:
@@ -113,14 +146,19 @@ def consume_partition(code: bytes, batches: Batches) -> Batches:
 
 
 def _answer_partition(work: Callable[[Batches], object], batches: Batches) -> Batches:
-    from pyspark import TaskContext
-
     full = (batch for batch in batches if batch.num_rows)
     first = next(full, None)
     if first is not None:
-        context = TaskContext.get()
-        yield answer(context.partitionId() if context else 0, partial(work, chain([first], full)))
+        yield answer(_partition(), partial(work, chain([first], full)))
     _freeze_once()
+
+
+def _partition() -> int:
+    """The number of the partition that this worker is at."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context else 0
 
 
 # -------------------------------------------------------------------------------------------------------------- reading

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablewright.jobs.table import Table
+from tablewright.jobs.workloads import match_work
 from tablewright.operations.merge_insert.clauses import Clauses
 from tablewright.operations.merge_insert.match.strategy import choose_strategy, scan_bytes
 from tablewright.operations.merge_insert.plan import plan_merge
@@ -28,7 +29,7 @@ def explain_merge(
     plan = plan_merge(snapshot, clauses, on, source, table.world.clock.now_ns())
     strategy = choose_strategy(snapshot, plan, None)
     size = scan_bytes(plan, strategy.scanned)
-    engine, why = table.choose(size)
+    engine, why = table.choose(match_work(plan, strategy.scanned))
     lines = [str(plan), *additions(added), str(strategy), f"  match: engine={engine.name}: {why}"]
     lines.append(f"  write: {plan.clauses.writes}")
     if verbose:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablewright.engine.choose import Choice
+from tablewright.engine.costs import Workload
 from tablewright.errors import CommitConflict, CommitUnknown, StorageError, TablewrightError
 from tablewright.jobs.attempt import Job, Made
 from tablewright.jobs.merge.new_columns import commit_columns
@@ -24,6 +25,7 @@ from tablewright.jobs.merge.source import Incoming, SourceInUse
 from tablewright.jobs.report import Report
 from tablewright.jobs.table import Table
 from tablewright.jobs.work import Work
+from tablewright.jobs.workloads import match_work, merge_work
 from tablewright.operations.merge_insert.clauses import Clauses
 from tablewright.operations.merge_insert.decide import Actions, check_no_match, decide_merge
 from tablewright.operations.merge_insert.finish import finish_merge
@@ -45,7 +47,7 @@ from tablewright.operations.merge_insert.match.stages import (
     shuffle_tasks,
     shuffled_pairs,
 )
-from tablewright.operations.merge_insert.match.strategy import Strategy, choose_strategy, scan_bytes
+from tablewright.operations.merge_insert.match.strategy import Strategy, choose_strategy
 from tablewright.operations.merge_insert.plan import MergePlan, plan_merge
 from tablewright.operations.merge_insert.reuse import Reuse
 from tablewright.operations.merge_insert.source.evolution import evolved
@@ -181,7 +183,9 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
         if strategy.segments:
             with self._report.stage("Index lookup", fragments=len(strategy.indexed)):
                 known = index_pairs(snapshot, plan, strategy, source.rows)
-        choice = source.shuffles_on or self._choose(scan_bytes(plan, strategy.scanned))
+        choice = source.shuffles_on or self._choose(
+            match_work(plan, strategy.scanned, source.rows.num_rows, source.shipped_bytes)
+        )
         if source.shuffles_on and (strategy.scanned or not remembered):
             known = self._shuffled(plan, strategy, source.shuffles_on)
         where = source.where(choice, plan)
@@ -222,10 +226,11 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
     def _write(
         self, plan: MergePlan, actions: Actions, work: Work
     ) -> tuple[Sequence[MergeWriteTask], Sequence[Rewritten]]:
-        source = self._source.rows
-        inserted = source.nbytes * actions.num_inserted_rows // max(1, source.num_rows)
-        choice = self._choose(2 * (actions.decision.bytes_written + inserted))
-        tasks = merge_write_tasks(plan, actions, self._source.where(choice, plan), self._reuse.insert_edges)
+        source, edges = self._source, self._reuse.insert_edges
+        tasks = merge_write_tasks(plan, actions, source.rows, edges)
+        choice = self._choose(merge_work(source.rows, actions, len(tasks), source.shipped_bytes))
+        if not choice.engine.in_process:
+            tasks = merge_write_tasks(plan, actions, source.shared(plan), edges)
         known = [self._reuse.written(task) for task in tasks]
         unknown = [task for task, old in zip(tasks, known, strict=True) if old is None]
         new = work.run("Writing", run_merge_write, unknown, choice, fragments=len(actions.touched))
@@ -233,8 +238,8 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
         fresh = iter(new)
         return tasks, [next(fresh) if old is None else old for old in known]
 
-    def _choose(self, estimated_bytes: int) -> Choice:
-        return self._table.choose(estimated_bytes)
+    def _choose(self, work: Workload) -> Choice:
+        return self._table.choose(work)
 
     # ----------------------------------------------------------------------------------------------------- committing
     def commit(self, made: Merged, attempt: int) -> Committed:

@@ -12,9 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from tablewright.engine.choose import Choice
+from tablewright.engine.costs import Workload
 from tablewright.jobs.report import Report
+from tablewright.jobs.workloads import keys_work
 from tablewright.operations.merge_insert.keys.key_table import KeyTable
-from tablewright.operations.merge_insert.match.strategy import key_ranges, scan_bytes, too_many_for_a_worker
+from tablewright.operations.merge_insert.match.strategy import key_ranges, too_many_for_a_worker
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.distinct import check_distinct, with_distinct_keys
 from tablewright.operations.merge_insert.source.fit import fitted_batches
@@ -90,17 +92,14 @@ class SourceInUse:
                 old.close()
         self._is_settled = False
 
-    def settle(self, plan: MergePlan, choose: Callable[[int], Choice]) -> None:
-        """Make sure that there is one row per key; where the keys are shuffled, the shuffle checks it.
-
-        ``choose`` returns the engine for work on this many bytes.
-        """
+    def settle(self, plan: MergePlan, choose: Callable[[Workload], Choice]) -> None:
+        """Make sure that there is one row per key; where the keys are shuffled, the shuffle checks it."""
         if self._is_settled:
             return
         size, limits = self.rows.nbytes_of(plan.key.columns), plan.limits.match
         self.ranges, self.keys, self.shuffles_on = key_ranges(self.rows.num_rows, size, limits), None, None
         if too_many_for_a_worker(self.rows.num_rows, size, limits):
-            choice = choose(size + scan_bytes(plan, plan.fragments.ids.tolist()))
+            choice = choose(keys_work(plan, self.rows, self.shipped_bytes))
             self.shuffles_on = None if choice.engine.in_process else choice
         if self.shuffles_on is None:
             with self._report.stage("Keys"):
@@ -119,6 +118,11 @@ class SourceInUse:
     def where(self, choice: Choice, plan: MergePlan) -> KeptSource | SharedSource:
         """The rows as tasks of an engine can read them: workers find them in storage."""
         return self.rows if choice.engine.in_process else self.shared(plan)
+
+    @property
+    def shipped_bytes(self) -> int:
+        """How much would have to be written before workers find the rows."""
+        return self.rows.nbytes if self._shared is None else 0
 
     def shared(self, plan: MergePlan) -> SharedSource:
         """The rows as workers find them."""

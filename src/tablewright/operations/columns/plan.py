@@ -156,12 +156,25 @@ class ColumnsPlan:
         ]
 
     @property
+    def bytes_read(self) -> int:
+        """About how much will be read into memory."""
+        return self._bytes(RowSizes(self.before, self.reads.fields))
+
+    @property
+    def bytes_written(self) -> int:
+        """About how much will be written."""
+        return self._bytes(RowSizes(self.after, self.written))
+
+    @property
     def estimated_bytes(self) -> int:
-        """About how much will be read into memory and written."""
+        """Both together."""
+        return self.bytes_read + self.bytes_written
+
+    def _bytes(self, sizes: RowSizes) -> int:
+        """What some columns take in all fragments; nothing is read or written without work."""
         if self.work is None:
             return 0
-        sizes = (RowSizes(self.before, self.reads.fields), RowSizes(self.after, self.written))
-        return sum(each.physical_rows * sum(size.bytes_per_row(each) for size in sizes) for each in self.fragments)
+        return sum(each.physical_rows * sizes.bytes_per_row(each) for each in self.fragments)
 
     def _first_rows(self) -> dict[int, int]:
         return dict(zip(self.fragments.ids.tolist(), self.fragments.first_rows.tolist(), strict=True))
