@@ -152,6 +152,11 @@ class DataFileReader:
         self.descriptor = known
         return False
 
+    @property
+    def has_own_copy(self) -> bool:
+        """Whether it reads a temporary file instead of the file itself."""
+        return self._spool is not None or self._view is not None
+
     @cached_property
     def _physical_columns(self) -> list[int]:
         """The physical columns that are wanted."""

@@ -10,7 +10,7 @@
    rows of 32 KiB and more, such as blobs, are not read.
 
 A :class:`FragmentReader` serves one thread at a time. It keeps its files open: reuse it to read a fragment in
-pieces.
+pieces, and release it (:mod:`.idle`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tablewright.data.blob_values import BlobValues
 from tablewright.data.context import ReadContext
 from tablewright.data.encoder import DataFileReader
 from tablewright.data.foreign import check_size
+from tablewright.data.idle import Idle, process_readers
 from tablewright.data.layout import FileMap
 from tablewright.data.rows import Mask, Rows, no_columns
 from tablewright.data.shape import ReadShape
@@ -44,9 +45,13 @@ _OLDEST_VERSION = (0, 3)  # the first name of 2.0
 
 @dataclass(frozen=True, slots=True)
 class _OpenFile:
-    reader: DataFileReader
+    idle: Idle
     map: FileMap
     blobs: BlobValues | None = None
+
+    @property
+    def reader(self) -> DataFileReader:
+        return self.idle.reader
 
 
 class FragmentReader:
@@ -64,6 +69,12 @@ class FragmentReader:
         if shape.required:
             _check_held(fragment, shape, self._files)
         self._is_wide = shape.sizes.bytes_per_row(fragment) >= _WIDE_ROW_BYTES
+
+    def release(self) -> None:
+        """No more reads: its files stay open for the next reader of the same columns."""
+        for file in self._files:
+            process_readers.keep(file.idle)
+        self._files = []
 
     @property
     def live(self) -> Mask | None:
@@ -210,18 +221,19 @@ def _open(
     check_size(store, path, file.file_size_bytes)
     guess = shape.guess(file, leaves)
     try:
-        reader = DataFileReader(store, path, guess, describe=shape.describes)
+        opened = process_readers.open(store, path, guess, describe=shape.describes)
     except KeyError:
         guess = []
-        reader = DataFileReader(store, path, describe=shape.describes)
-    mapped, paths = shape.mapped(file, reader, leaves)
+        opened = process_readers.open(store, path, None, describe=shape.describes)
+    mapped, paths = shape.mapped(file, opened.reader, leaves)
     if paths != guess:
-        reader = DataFileReader(store, path, paths, describe=shape.describes)
+        opened = process_readers.open(store, path, paths, describe=shape.describes)
+    reader = opened.reader
     if reader.num_rows != fragment.physical_rows:
         problem = f"it has {reader.num_rows} rows, the manifest says {fragment.physical_rows}"
         raise CorruptTable(reader.where, (problem,))
     blobs = BlobValues(context, store, path, reader.where) if mapped.layout.has_blobs else None
-    return _OpenFile(reader, mapped, blobs)
+    return _OpenFile(opened, mapped, blobs)
 
 
 def _check_held(fragment: Fragment, shape: ReadShape, files: Sequence[_OpenFile]) -> None:

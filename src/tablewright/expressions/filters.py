@@ -39,6 +39,11 @@ class Predicate:
     arrow: pc.Expression | None = None
     simple: Condition | None = None
 
+    @property
+    def is_selective(self) -> bool:
+        """Whether few rows are likely to match; false if that can't be said."""
+        return self.simple is not None and self.simple.is_selective
+
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """True where the filter is true; false or null elsewhere."""
         if self.simple is not None:

@@ -78,6 +78,14 @@ class Condition:
     operands: tuple[Any, ...]
     values: pa.Array | None = None
 
+    @property
+    def is_selective(self) -> bool:
+        """Whether it asks for one value of a column, or for some: few rows are likely to have one."""
+        if self.function in _LOGIC.values():
+            chosen = [operand.is_selective for operand in self.operands]
+            return any(chosen) if self.function == _LOGIC["AND"] else all(chosen)
+        return isinstance(self.operands[0], str) and self.function in ("equal", "is_in")
+
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """True where the condition holds; false or null elsewhere."""
         if self.values is not None:

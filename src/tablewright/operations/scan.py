@@ -260,7 +260,7 @@ def _decide_reads(
     if options.late_materialization is not None or predicate is None or not fragments:
         return plan(options.late_materialization is not False)
     late = plan(True)
-    if not late.rest.names:
+    if not late.rest.names or predicate.is_selective:
         return late
     rest = late.shapes()[1].sizes.bytes_per_row(fragments[0])
     worth_it = rest > _EARLY_ROW_BYTES_MAX and rest * fragments[0].physical_rows > _EARLY_BYTES_MAX

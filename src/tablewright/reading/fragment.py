@@ -174,6 +174,12 @@ class FragmentScan:
         self._system = SystemColumns(context, fragment, first_row)
         self._idle: dict[bool, list[FragmentReader]] = {False: [], True: []}
 
+    def __del__(self) -> None:
+        """Its last piece was read, or the scan was left: readers that no thread uses serve the next scan."""
+        for readers in getattr(self, "_idle", {}).values():
+            for reader in readers:
+                reader.release()
+
     # ------------------------------------------------------------------------------------------------ pieces
     def pieces(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[FragmentScan, int, int]]:
         """Ranges of physical rows, each of a size that one thread reads at a time."""
@@ -330,11 +336,13 @@ def _among(rows: Rows, offsets: Offsets) -> Rows:
 
 
 def _cut(rows: Rows, begin: int, end: int, limit: int, dense: float, taken_rows: int) -> Iterator[Rows]:
-    """Runs that span at most ``limit`` physical rows, or are as many sparse ones."""
+    """Runs that span at most ``limit`` physical rows, or are as many sparse ones, about equally many in each."""
     offsets = rows.offsets
+    few_max = min(limit, taken_rows)
     while begin < end:
         reach = int(np.searchsorted(offsets[begin:end], offsets[begin] + limit)) + begin
-        few = min(end, begin + min(limit, taken_rows))
+        runs = -(-(end - begin) // few_max)
+        few = begin - (-(end - begin) // runs)
         if few > reach and few - begin < dense * (int(offsets[few - 1]) + 1 - int(offsets[begin])):
             reach = few
         yield rows.slice(begin, reach)

@@ -37,7 +37,7 @@ T = TypeVar("T")
 class LocalStore:
     """A table's root directory."""
 
-    __slots__ = ("_durable", "_location", "_root")
+    __slots__ = ("__weakref__", "_durable", "_location", "_root")
 
     lists_in_order = False
 

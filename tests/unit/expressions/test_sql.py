@@ -62,3 +62,25 @@ def test_slices_of_structs_in_structs() -> None:
         for length in range(5 - begin):
             batch = pa.record_batch({"st": rows}).slice(begin, length)
             assert compiled.evaluate(batch).to_pylist() == [1, None, None, 4][begin : begin + length]
+
+
+def test_the_same_again_is_compiled_once_for_each_schema() -> None:
+    first = compile_sql("x + 41", TABLE.schema)
+    assert compile_sql("x + 41", TABLE.schema) is first
+    assert compile_sql("x + 41", TABLE.schema, condition=True) is not first
+    other = compile_sql("x + 41", pa.schema([("x", pa.float64())]))
+    assert (first.type, other.type) == (pa.int32(), pa.float64())
+    assert compile_sql("x + 41", TABLE.schema).type == pa.int32()
+
+
+def test_a_moment_is_never_kept() -> None:
+    moments = [compile_sql("now()", TABLE.schema, now_ns=second * 10**9).sql for second in (1, 2)]
+    assert moments[0] != moments[1]
+
+
+def test_errors_stay_errors_and_long_texts_are_not_kept() -> None:
+    for _ in range(2):
+        with pytest.raises(InvalidRequest, match="No field named nothing"):
+            compile_sql("nothing + 1", TABLE.schema)
+    long = " + ".join(["x"] * 2000)
+    assert compile_sql(long, TABLE.schema) is not compile_sql(long, TABLE.schema)

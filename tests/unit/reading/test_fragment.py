@@ -107,6 +107,20 @@ def test_runs_cover_all_matches_once(offsets: set[int], limit: int, window: int,
         assert span <= limit or len(run) <= limit
 
 
+def test_rows_that_lie_scattered_are_not_cut_by_chance() -> None:
+    offsets = np.sort(np.random.default_rng(3).choice(500_000, 10_000, replace=False))
+    runs = list(_scan_without_files(500_000, 1 / 50, 8192).windows(Rows(no_columns(10_000), chosen=offsets)))
+    assert [len(run) for run in runs] in ([10_000], [5000, 5000])
+
+
+def test_dense_and_sparse_rows_are_read_apart() -> None:
+    first = 24 * 8192
+    parts = np.arange(0, first, 3000), np.arange(first, first + 20_000), np.arange(300_000, 400_000, 3000)
+    offsets = np.concatenate(parts)
+    runs = list(_scan_without_files(500_000, 1 / 50, 8192).windows(Rows(no_columns(len(offsets)), chosen=offsets)))
+    assert [run.offsets.tolist() for run in runs] == [part.tolist() for part in parts]
+
+
 def _scan_without_files(limit: int, dense: float, window: int) -> FragmentScan:
     class Sizes:
         def rows_per_piece(self, fragment: Any) -> int:
