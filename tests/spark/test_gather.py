@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import lance
 import pyarrow as pa
@@ -59,9 +60,14 @@ def test_a_small_frame_takes_one_job(spark: Any, tmp_path: Path, name: str) -> N
     assert sorted(ds.to_table().to_pylist(), key=str) == sorted(found, key=str)
 
 
-def test_spark_writes_small_frames_too_where_it_is_asked_to(spark: Any, tmp_path: Path) -> None:
-    frame = FRAMES["a query"](spark)
-    assert len(tw.write_dataset(frame, tmp_path / "t.lance", engine="spark").get_fragments()) == 4
+def test_spark_writes_small_frames_too_where_it_is_asked_to(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame, here = FRAMES["a query"](spark), Mock(side_effect=AssertionError("written by this process"))
+    monkeypatch.setattr("tablewright.api.write.run_write", here)
+    assert tw.write_dataset(frame, tmp_path / "t.lance", engine="spark").count_rows() == 10
+    with pytest.raises(AssertionError, match="by this process"):
+        tw.write_dataset(frame, tmp_path / "u.lance")
 
 
 def _ids(batches: Iterator[pa.RecordBatch], world: World) -> list[int]:

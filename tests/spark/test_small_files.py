@@ -24,9 +24,9 @@ def numbers(uri: Path) -> list[int]:
 
 def test_fifty_rows_in_fifty_partitions_are_one_fragment(spark: Any, tmp_path: Path) -> None:
     uri = tmp_path / "table"
-    ds = tw.write_dataset(spark.range(0, 50, 1, 50), uri)
+    ds = tw.write_dataset(spark.range(0, 50, 1, 50), uri, engine="spark")
     assert (ds.version, len(ds.get_fragments()), numbers(uri)) == (1, 1, list(range(50)))
-    ds = tw.write_dataset(spark.range(50, 80, 1, 10), uri, mode="append")
+    ds = tw.write_dataset(spark.range(50, 80, 1, 10), uri, mode="append", engine="spark")
     assert (ds.version, len(ds.get_fragments()), numbers(uri)) == (2, 2, list(range(80)))
     assert unreferenced(ds, paths_in(uri)) == set()
 
@@ -41,12 +41,12 @@ def test_large_partitions_stay_and_many_files_are_joined_on_spark(
     uri = tmp_path / "table"
     sizes = [1, 1, 5000, 1, 1]
     frame = spark.range(0, 5, 1, 5).selectExpr("explode(sequence(0, if(id = 2, 4999, 0))) as n", "id as part")
-    ds = tw.write_dataset(frame.selectExpr("part * 10000 + n as id"), uri)
+    ds = tw.write_dataset(frame.selectExpr("part * 10000 + n as id"), uri, engine="spark")
     assert [fragment.count_rows() for fragment in ds.get_fragments()] == [2, 5000, 2]
     assert numbers(uri) == [part * 10000 + n for part, rows in enumerate(sizes) for n in range(rows)]
     assert unreferenced(ds, paths_in(uri)) == set()
 
 
 def test_rows_per_file_are_respected(spark: Any, tmp_path: Path) -> None:
-    ds = tw.write_dataset(spark.range(0, 60, 1, 6), tmp_path / "table", max_rows_per_file=25)
+    ds = tw.write_dataset(spark.range(0, 60, 1, 6), tmp_path / "table", max_rows_per_file=25, engine="spark")
     assert [fragment.count_rows() for fragment in ds.get_fragments()] == [20, 20, 20]
