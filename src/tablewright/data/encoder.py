@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablewright.data.codec_errors import reading, uncommitted, writing
-from tablewright.data.footer import check_footer
+from tablewright.data.footer import read_descriptor
 from tablewright.data.forks import hold_back_false_warnings
 from tablewright.data.layout import FileLayout
 from tablewright.data.spool import Spool, fetch, present
@@ -30,11 +31,12 @@ from tablewright.format.file_descriptor import repaired
 from tablewright.lazy import cached_property
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import Location, Store
+from tablewright.storage.identity import is_local
 from tablewright.storage.libraries import Library, check_usable
 from tablewright.storage.requests import count_request
 from tablewright.storage.subtree import prepare_file, sync_file
 
-__all__ = ["DataFileReader", "DataFileWriter", "load_codec"]
+__all__ = ["ClosedFile", "DataFileReader", "DataFileWriter", "load_codec"]
 
 _BATCHES_AHEAD = 4
 _CODEC: Library = "the data-file codec"
@@ -101,6 +103,27 @@ class DataFileWriter:
         self._store.delete(self._path)
 
 
+@dataclass(frozen=True, slots=True)
+class ClosedFile:
+    """A data file before the codec opens it; ``descriptor`` is its own schema, if it was read along with its footer."""
+
+    store: Store
+    path: str
+    descriptor: bytes | None = None
+
+    @classmethod
+    def look_at(cls, store: Store, path: str) -> ClosedFile:
+        """Check the footer of a local file; :class:`~tablewright.errors.CorruptTable` if it can't be opened safely."""
+        location = store.codec_location(path)
+        if location is None or not is_local(location):
+            return cls(store, path)
+        return cls(store, path, read_descriptor(location.uri, join_uri(store.location.uri, path)))
+
+    def open(self, columns: Sequence[str] | None = None, *, describe: bool = False) -> DataFileReader:
+        """Open it for some columns."""
+        return DataFileReader(self.store, self.path, columns, describe=describe, looked_at=self)
+
+
 class DataFileReader:
     """One open data file and the columns wanted from it. One thread at a time.
 
@@ -110,7 +133,13 @@ class DataFileReader:
     """
 
     def __init__(
-        self, store: Store, path: str, columns: Sequence[str] | None = None, *, describe: bool = False
+        self,
+        store: Store,
+        path: str,
+        columns: Sequence[str] | None = None,
+        *,
+        describe: bool = False,
+        looked_at: ClosedFile | None = None,
     ) -> None:
         self.where = join_uri(store.location.uri, path)
         self._wanted = None if columns is None else list(columns)
@@ -125,9 +154,8 @@ class DataFileReader:
                     self._spool = fetch(store, path)
                 self._reader = self._open(Location(self._spool.path), alone=True)
         else:
-            if "://" not in location.uri:
-                check_footer(location.uri, self.where)
-            if self._opened_wrong(location, describe):
+            known = looked_at or ClosedFile.look_at(store, path)
+            if self._opened_wrong(location, describe, known.descriptor):
                 self._view = view_of(store, path, describe=describe)
         if self._view is not None:
             self._reader = self._open(Location(self._view.path), alone=True)
@@ -135,18 +163,23 @@ class DataFileReader:
     def _open(self, location: Location, *, alone: bool = False) -> Any:
         return _open(location, self.where, self._wanted, alone=alone)
 
-    def _opened_wrong(self, location: Location, describe: bool) -> bool:
-        """Open the file. Would it give values of other columns, or bytes where descriptions are wanted?"""
+    def _opened_wrong(self, location: Location, describe: bool, known: bytes | None) -> bool:
+        """Open the file. Would it give values of other columns, or bytes where descriptions are wanted?
+
+        ``known`` is the file's descriptor, if it was read already.
+        """
         try:
             self._reader = self._open(location)
         except (KeyError, CorruptTable):
-            if self._wanted is None or not self._is_misread(_open(location, self.where, None), describe):
+            if self._wanted is None or not self._is_misread(known or self._asked(location), describe):
                 raise
             return True
-        return self._is_misread(self._reader, describe)
+        return self._is_misread(known or _descriptor(self._reader, self.where), describe)
 
-    def _is_misread(self, reader: Any, describe: bool) -> bool:
-        known = _descriptor(reader, self.where)
+    def _asked(self, location: Location) -> bytes:
+        return _descriptor(_open(location, self.where, None), self.where)
+
+    def _is_misread(self, known: bytes, describe: bool) -> bool:
         if repaired(known, self.where, describe=describe) is not None:
             return True
         self.descriptor = known

@@ -22,7 +22,7 @@ from tablewright.data.encoder import DataFileReader
 from tablewright.storage.base import Store
 from tablewright.storage.identity import FileIdentity, is_local, is_settled, local_identity
 
-__all__ = ["READERS_MAX", "Idle", "IdleReaders", "process_readers"]
+__all__ = ["READERS_MAX", "Idle", "IdleReaders", "for_one_read", "process_readers"]
 
 READERS_MAX = 32
 _DESCRIPTOR_BYTES_MAX = 256 * 1024
@@ -105,6 +105,11 @@ class IdleReaders:
             self._inherited.append(self._waiting)
             self._waiting, self._process = {}, os.getpid()
         return self._waiting
+
+
+def for_one_read(reader: DataFileReader, path: str) -> Idle:
+    """A reader that does not wait for another read: what it reads is cached, or it is one of very many."""
+    return Idle(None, path, None, False, None, reader)
 
 
 def _identity(store: Store, path: str) -> FileIdentity | None:

@@ -16,7 +16,7 @@ pieces, and release it (:mod:`.idle`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,9 @@ import pyarrow as pa
 from tablewright.data.assemble import FieldValues, assemble
 from tablewright.data.blob_values import BlobValues
 from tablewright.data.context import ReadContext
-from tablewright.data.encoder import DataFileReader
+from tablewright.data.encoder import ClosedFile, DataFileReader
 from tablewright.data.foreign import check_size
-from tablewright.data.idle import Idle, process_readers
+from tablewright.data.idle import Idle, for_one_read, process_readers
 from tablewright.data.layout import FileMap
 from tablewright.data.rows import Mask, Rows, no_columns
 from tablewright.data.shape import ReadShape
@@ -35,6 +35,7 @@ from tablewright.errors import CorruptTable, UnsupportedFeature
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
+from tablewright.storage.base import Store
 
 __all__ = ["FragmentReader", "Rows", "beside", "no_columns", "read_fragment"]
 
@@ -54,18 +55,39 @@ class _OpenFile:
         return self.idle.reader
 
 
+@dataclass(frozen=True, slots=True)
+class _ToOpen:
+    """A file that is going to be opened for some fields of its fragment."""
+
+    context: ReadContext
+    fragment: Fragment
+    file: DataFile
+    shape: ReadShape
+    leaves: frozenset[int]
+    store: Store
+    path: str
+    looked_at: ClosedFile | None = None
+
+    def opened(self, columns: Sequence[str] | None) -> Idle:
+        """Open the file for some columns. One that was looked at is opened for one read."""
+        describe = self.shape.describes
+        if self.looked_at is None:
+            return process_readers.open(self.store, self.path, columns, describe=describe)
+        return for_one_read(self.looked_at.open(columns, describe=describe), self.path)
+
+
 class FragmentReader:
     """Reads the wanted columns of one fragment."""
 
-    def __init__(self, context: ReadContext, fragment: Fragment, shape: ReadShape) -> None:
+    def __init__(
+        self, context: ReadContext, fragment: Fragment, shape: ReadShape, files: Sequence[_ToOpen] | None = None
+    ) -> None:
+        """``files`` are those to open, if they were looked at before: see :meth:`of_each`."""
         self.fragment, self._shape = fragment, shape
         self._vector = context.deletion_vector(fragment)
         self._deleted: Offsets | None = None
         self._live: Mask | None = None
-        leaves = shape.leaves(fragment)
-        self._files = [
-            _open(context, fragment, file, shape, leaves) for file in fragment.files if shape.holds(file, leaves)
-        ]
+        self._files = [_open(file) for file in (_to_open(context, fragment, shape) if files is None else files)]
         if shape.required:
             _check_held(fragment, shape, self._files)
         self._is_wide = shape.sizes.bytes_per_row(fragment) >= _WIDE_ROW_BYTES
@@ -75,6 +97,16 @@ class FragmentReader:
         for file in self._files:
             process_readers.keep(file.idle)
         self._files = []
+
+    @classmethod
+    def of_each(cls, context: ReadContext, fragments: Sequence[Fragment], shape: ReadShape) -> list[FragmentReader]:
+        """Readers of several fragments, each for one read: first all files are looked at, then all are opened.
+
+        The codec works on a thread of its own, which falls asleep whenever it waits for us: waking it for each file
+        takes as long as opening one.
+        """
+        looked_at = [[_look_at(file) for file in _to_open(context, fragment, shape)] for fragment in fragments]
+        return [cls(context, fragment, shape, files) for fragment, files in zip(fragments, looked_at, strict=True)]
 
     @property
     def live(self) -> Mask | None:
@@ -121,11 +153,17 @@ class FragmentReader:
             yield Rows(self._batch(batches, rows), chosen=offsets[at_row : at_row + rows])
             at_row += rows
 
+    def start(self) -> Iterator[Rows]:
+        """Ask for all physical rows, as one batch if the codec can; it begins at once, before the result is used."""
+        return self._range(0, self.fragment.physical_rows, self.fragment.physical_rows)
+
     def _range(self, start: int, stop: int, rows_per_batch: int) -> Iterator[Rows]:
         if not self._files:
-            yield Rows(self._batch([], stop - start), start)
-            return
+            return iter((Rows(self._batch([], stop - start), start),))
         streams = [file.reader.read(start, stop - start, rows_per_batch) for file in self._files]
+        return self._zipped(streams, start)
+
+    def _zipped(self, streams: Sequence[Iterator[pa.RecordBatch]], start: int) -> Iterator[Rows]:
         for batches in zip(*streams, strict=True):
             rows = batches[0].num_rows
             yield Rows(self._batch(batches, rows), start)
@@ -209,30 +247,43 @@ def beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*left.columns, *right.columns], schema=schema)
 
 
-def _open(
-    context: ReadContext, fragment: Fragment, file: DataFile, shape: ReadShape, leaves: frozenset[int]
-) -> _OpenFile:
-    store, path = context.data_place(file)
-    if (file.file_major_version, file.file_minor_version) < _OLDEST_VERSION:
-        raise UnsupportedFeature(
-            f"The data file {path} is of the legacy version {file.version}, which this release can't read: let pylance "
-            "write the table again with data_storage_version='stable'."
-        )
-    check_size(store, path, file.file_size_bytes)
-    guess = shape.guess(file, leaves)
+def _to_open(context: ReadContext, fragment: Fragment, shape: ReadShape) -> list[_ToOpen]:
+    """The files of a fragment that hold a wanted column."""
+    leaves = shape.leaves(fragment)
+    found = []
+    for file in fragment.files:
+        if shape.holds(file, leaves):
+            store, path = context.data_place(file)
+            if (file.file_major_version, file.file_minor_version) < _OLDEST_VERSION:
+                raise UnsupportedFeature(
+                    f"The data file {path} is of the legacy version {file.version}, which this release can't read: let "
+                    "pylance write the table again with data_storage_version='stable'."
+                )
+            check_size(store, path, file.file_size_bytes)
+            found.append(_ToOpen(context, fragment, file, shape, leaves, store, path))
+    return found
+
+
+def _look_at(file: _ToOpen) -> _ToOpen:
+    return replace(file, looked_at=ClosedFile.look_at(file.store, file.path))
+
+
+def _open(asked: _ToOpen) -> _OpenFile:
+    shape, file = asked.shape, asked.file
+    guess = shape.guess(file, asked.leaves)
     try:
-        opened = process_readers.open(store, path, guess, describe=shape.describes)
+        opened = asked.opened(guess)
     except KeyError:
         guess = []
-        opened = process_readers.open(store, path, None, describe=shape.describes)
-    mapped, paths = shape.mapped(file, opened.reader, leaves)
+        opened = asked.opened(None)
+    mapped, paths = shape.mapped(file, opened.reader, asked.leaves)
     if paths != guess:
-        opened = process_readers.open(store, path, paths, describe=shape.describes)
+        opened = asked.opened(paths)
     reader = opened.reader
-    if reader.num_rows != fragment.physical_rows:
-        problem = f"it has {reader.num_rows} rows, the manifest says {fragment.physical_rows}"
+    if reader.num_rows != asked.fragment.physical_rows:
+        problem = f"it has {reader.num_rows} rows, the manifest says {asked.fragment.physical_rows}"
         raise CorruptTable(reader.where, (problem,))
-    blobs = BlobValues(context, store, path, reader.where) if mapped.layout.has_blobs else None
+    blobs = BlobValues(asked.context, asked.store, asked.path, reader.where) if mapped.layout.has_blobs else None
     return _OpenFile(opened, mapped, blobs)
 
 

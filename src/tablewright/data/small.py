@@ -19,6 +19,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,7 @@ from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
 from tablewright.storage.base import Location
 from tablewright.storage.identity import FileIdentity, is_local, is_settled, local_identity
+from tablewright.storage.together import answers_slowly, together
 
 __all__ = ["SmallFragments", "SmallRows", "small_runs"]
 
@@ -43,6 +45,7 @@ _KEPT_BYTES_MAX = 512 * 1024
 _RUN_FRAGMENTS_MIN, _RUN_FRAGMENTS_MAX, _RUN_BYTES_MAX = 8, 64, 2 * 1024 * 1024
 _GROWING_UNTIL = _RUN_FRAGMENTS_MAX - _RUN_FRAGMENTS_MIN
 _ENTRY_BYTES = 1024
+_OPEN_MAX = 16  # files that a thread has open at a time
 _TOKENS_MAX = 4096
 
 Tokens = tuple[int, ...]
@@ -186,39 +189,45 @@ class SmallFragments:
         return SmallRows(without_rows(batch, places), start, counts, np.delete(offsets, places))
 
     def _known(self, start: int, stop: int) -> list[_Known]:
+        positions = range(start, stop)
         if self._place is None:
-            return [self._load(position)[0] for position in range(start, stop)]
+            return [loaded for loaded, _ in self._load(positions)]
         keys = [(self._place, data) for data in self.fragments.raw[start:stop]]
-        found = _kept.find_all(keys)
-        return [
-            each if each is not None and self._serves(each) else self._loaded(position, key, each)
-            for position, key, each in zip(range(start, stop), keys, found, strict=True)
-        ]
+        before = _kept.find_all(keys)
+        served = [each if each is not None and self._serves(each) else None for each in before]
+        missing = [index for index, each in enumerate(served) if each is None]
+        for index, (loaded, is_certain) in zip(missing, self._load([start + at for at in missing]), strict=True):
+            served[index] = loaded
+            if is_certain:
+                _keep(keys[index], loaded, before[index])
+        return [each for each in served if each is not None]
 
     def _serves(self, known: _Known) -> bool:
         return all(token in known.columns for token in self._tokens) and known.is_current()
 
-    def _loaded(self, position: int, key: Hashable, before: _Known | None) -> _Known:
-        """Read a fragment, and keep it beside the columns that are known already."""
-        loaded, is_certain = self._load(position)
-        if is_certain:
-            known = loaded
-            if before is not None and before.files == loaded.files:
-                known = _Known(loaded.files, loaded.deleted, {**before.columns, **loaded.columns})
-            if (size := known.nbytes) <= _KEPT_BYTES_MAX:
-                _kept.keep(key, known, size + _ENTRY_BYTES)
-        return loaded
+    def _load(self, positions: Sequence[int]) -> Iterator[tuple[_Known, bool]]:
+        """Read fragments; and whether what was read can be kept. On a store that answers slowly all at once."""
+        store = self._context.store_of(None)
+        if answers_slowly(store):
+            reads = [partial(self._read, [self.fragments[position]]) for position in positions]
+            for found in together(store, *reads):
+                yield from found
+            return
+        for begin in range(0, len(positions), _OPEN_MAX):
+            yield from self._read([self.fragments[position] for position in positions[begin : begin + _OPEN_MAX]])
 
-    def _load(self, position: int) -> tuple[_Known, bool]:
-        """Read a fragment; and whether what was read can be kept."""
-        fragment = self.fragments[position]
-        files = self._identities(fragment) if self._place is not None else None
-        reader = FragmentReader(self._context, fragment, self._shape)
-        rows = fragment.physical_rows
-        batches = [part.batch for part in reader.read(0, rows, rows, include_deleted=True)]
-        batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-        columns = dict(zip(self._tokens, batch.columns, strict=True))
-        return _Known(files or (), reader.deleted, columns), files is not None
+    def _read(self, fragments: Sequence[Fragment]) -> list[tuple[_Known, bool]]:
+        """Some fragments: all are opened, then all are read."""
+        files = [None if self._place is None else self._identities(fragment) for fragment in fragments]
+        readers = FragmentReader.of_each(self._context, fragments, self._shape)
+        started = [reader.start() for reader in readers]
+        found = []
+        for identities, reader, stream in zip(files, readers, started, strict=True):
+            batches = [rows.batch for rows in stream]
+            batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+            columns = dict(zip(self._tokens, batch.columns, strict=True))
+            found.append((_Known(identities or (), reader.deleted, columns), identities is not None))
+        return found
 
     def _identities(self, fragment: Fragment) -> tuple[tuple[str, FileIdentity], ...] | None:
         """The local files of a fragment as they are now; ``None`` if one is missing, or changed a moment ago."""
@@ -241,6 +250,15 @@ class SmallFragments:
         if fragment.deletion is not None:
             store = self._context.store_of(fragment.deletion.base_id)
             yield store.codec_location(deletion_path(fragment.id, fragment.deletion))
+
+
+def _keep(key: Hashable, loaded: _Known, before: _Known | None) -> None:
+    """Keep a fragment, beside the columns that are known already."""
+    known = loaded
+    if before is not None and before.files == loaded.files:
+        known = _Known(loaded.files, loaded.deleted, {**before.columns, **loaded.columns})
+    if (size := known.nbytes) <= _KEPT_BYTES_MAX:
+        _kept.keep(key, known, size + _ENTRY_BYTES)
 
 
 def _column_tokens(shape: ReadShape) -> Tokens:

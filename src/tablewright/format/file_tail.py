@@ -22,7 +22,7 @@ from tablewright.errors import CorruptTable
 from tablewright.format.proto import data_file_pb2
 from tablewright.format.wire import decode_message
 
-__all__ = ["FOOTER_BYTES", "FileTail", "decode_tail", "problems_of_footer"]
+__all__ = ["FOOTER_BYTES", "FileTail", "decode_tail", "descriptor_in", "problems_of_footer"]
 
 _FOOTER = struct.Struct("<QQQIIHH4s")
 _ENTRY = struct.Struct("<QQ")
@@ -48,6 +48,20 @@ def problems_of_footer(tail: bytes, size: int) -> tuple[str, ...]:
     if _ENTRY.size * (num_buffers + num_columns) > limit:
         problems.append(f"its footer counts {num_columns} columns and {num_buffers} buffers, which do not fit the file")
     return tuple(problems)
+
+
+def descriptor_in(tail: bytes, size: int) -> bytes | None:
+    """The descriptor of a file of ``size`` bytes, out of its last bytes, whose footer was checked; ``None`` if it lies
+    outside of them, or nowhere.
+    """
+    begin = size - len(tail)
+    _, _, table, num_buffers, _, _, _, _ = _FOOTER.unpack_from(tail, len(tail) - _FOOTER.size)
+    if not num_buffers or table < begin or table + _ENTRY.size > size - _FOOTER.size:
+        return None
+    offset, length = _ENTRY.unpack_from(tail, table - begin)
+    if offset < begin or offset + length > size:
+        return None
+    return tail[offset - begin : offset - begin + length]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -58,8 +59,13 @@ def _entries() -> int:
 
 def _opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     opened: list[object] = []
-    real = small.FragmentReader
-    monkeypatch.setattr(small, "FragmentReader", lambda *given: opened.append(given[1].id) or real(*given))
+    real = small.FragmentReader.of_each
+
+    def of_each(context: Any, fragments: Any, shape: Any) -> Any:
+        opened.extend(fragment.id for fragment in fragments)
+        return real(context, fragments, shape)
+
+    monkeypatch.setattr(small.FragmentReader, "of_each", of_each)
     return opened
 
 
