@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from tests.slow_proxy import SlowProxy, slow_proxy
@@ -42,16 +43,16 @@ def _start(port: int) -> subprocess.Popen[bytes] | None:
     return None
 
 
-@pytest.fixture(scope="session")
-def s3_endpoint() -> Iterator[str]:
-    """The address of a moto server that lives as long as this test process."""
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """A moto server; its address."""
     for _ in range(5):  # Another process may take the port between our look and the server's start.
         port = _free_port()
         server = _start(port)
         if server is not None:
             break
     else:
-        pytest.fail("the moto server did not start")
+        raise RuntimeError("the moto server did not start")
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
@@ -59,16 +60,28 @@ def s3_endpoint() -> Iterator[str]:
         server.wait(timeout=30)
 
 
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """The address of a moto server that lives as long as this test process."""
+    with s3_server() as endpoint:
+        yield endpoint
+
+
 @pytest.fixture
 def s3_options(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Storage options in pylance's words for the loopback server."""
     for name in [name for name in os.environ if name.upper().startswith("AWS_")]:
         monkeypatch.delenv(name)
+    return options_for(s3_endpoint)
+
+
+def options_for(endpoint: str) -> dict[str, str]:
+    """Storage options in pylance's words for a loopback server."""
     return {
         "aws_access_key_id": "key",
         "aws_secret_access_key": "secret",
         "aws_region": "us-east-1",
-        "aws_endpoint": s3_endpoint,
+        "aws_endpoint": endpoint,
         "allow_http": "true",
         "virtual_hosted_style_request": "false",
         "client_max_retries": "2",
@@ -79,12 +92,17 @@ def s3_options(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, s
 @pytest.fixture
 def s3_bucket(s3_options: dict[str, str]) -> str:
     """The name of a new, empty bucket."""
+    return new_bucket(s3_options["aws_endpoint"])
+
+
+def new_bucket(endpoint: str) -> str:
+    """The name of a new, empty bucket."""
     import boto3
 
     name = f"bucket-{os.getpid()}-{next(_buckets)}"
     client = boto3.client(
         "s3",
-        endpoint_url=s3_options["aws_endpoint"],
+        endpoint_url=endpoint,
         aws_access_key_id="key",
         aws_secret_access_key="secret",
         region_name="us-east-1",

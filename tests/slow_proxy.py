@@ -2,11 +2,14 @@
 
 It stands between every client and the server, so the requests of the data-file codec are counted and slowed as ours
 are. Connections are kept open on both sides; each has a thread of its own.
+
+``python -m tests.slow_proxy SERVER SECONDS`` prints its address, and runs until its input ends.
 """
 
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-__all__ = ["Request", "SlowProxy", "slow_proxy"]
+__all__ = ["Request", "SlowProxy", "rounds", "slow_proxy"]
 
 _CHUNK = 1 << 16
 
@@ -151,3 +154,9 @@ class _Stream:
             parts.append(line + b"\r\n" + self._exactly(size + 2))
             if size == 0:
                 return b"".join(parts)
+
+
+if __name__ == "__main__":
+    with slow_proxy(sys.argv[1], float(sys.argv[2])) as running:
+        print(running.endpoint, flush=True)
+        sys.stdin.read()

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from tablewright.cache import CacheKind, process_cache
 from tablewright.data.context import ReadContext
+from tablewright.data.held import small_files_held
 from tablewright.data.read import FragmentReader
 from tablewright.data.rows import no_columns, without_rows
 from tablewright.data.shape import ReadShape
@@ -219,14 +220,15 @@ class SmallFragments:
     def _read(self, fragments: Sequence[Fragment]) -> list[tuple[_Known, bool]]:
         """Some fragments: all are opened, then all are read."""
         files = [None if self._place is None else self._identities(fragment) for fragment in fragments]
-        readers = FragmentReader.of_each(self._context, fragments, self._shape)
-        started = [reader.start() for reader in readers]
         found = []
-        for identities, reader, stream in zip(files, readers, started, strict=True):
-            batches = [rows.batch for rows in stream]
-            batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-            columns = dict(zip(self._tokens, batch.columns, strict=True))
-            found.append((_Known(identities or (), reader.deleted, columns), identities is not None))
+        with small_files_held(self._context) as context:
+            readers = FragmentReader.of_each(context, fragments, self._shape)
+            started = [reader.start() for reader in readers]
+            for identities, reader, stream in zip(files, readers, started, strict=True):
+                batches = [rows.batch for rows in stream]
+                batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+                columns = dict(zip(self._tokens, batch.columns, strict=True))
+                found.append((_Known(identities or (), reader.deleted, columns), identities is not None))
         return found
 
     def _identities(self, fragment: Fragment) -> tuple[tuple[str, FileIdentity], ...] | None:

@@ -1,6 +1,6 @@
 """How many requests an operation makes on S3, those of the data-file codec included: a proxy counts them.
 
-Times are left to ``python -m benchmarks requests``, where the proxy waits 30 ms before it passes a request on.
+Times are left to ``python -m benchmarks latency``, where the proxy waits 30 ms before it passes a request on.
 """
 
 from __future__ import annotations
