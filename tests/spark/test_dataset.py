@@ -27,8 +27,9 @@ def uri(tmp_path: Path) -> str:
     return str(tmp_path / "frame.lance")
 
 
-def test_a_frame_becomes_one_version_that_pylance_opens(spark: SparkSession, uri: str) -> None:
-    ds = tw.write_dataset(frame_of(spark).repartition(3), uri, commit_message="from Spark")
+@pytest.mark.parametrize("engine", [None, "spark"], ids=["collected", "executors"])
+def test_a_frame_becomes_one_version_that_pylance_opens(spark: SparkSession, uri: str, engine: str | None) -> None:
+    ds = tw.write_dataset(frame_of(spark).repartition(3), uri, commit_message="from Spark", engine=engine)
     theirs = lance.dataset(uri)
     theirs.validate()
     assert (ds.version, theirs.version, theirs.count_rows(), len(theirs.get_fragments())) == (1, 1, ROWS, 1)

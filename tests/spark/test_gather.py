@@ -70,6 +70,15 @@ def test_spark_writes_small_frames_too_where_it_is_asked_to(
         tw.write_dataset(frame, tmp_path / "u.lance")
 
 
+def test_dictionaries_stay_within_their_partition(spark: Any, tmp_path: Path) -> None:
+    """Those of all partitions together have more values than the type of their indices."""
+    schema = pa.schema({"id": pa.int64(), "text": pa.dictionary(pa.int8(), pa.string())})
+    frame = spark.range(0, 400, 1, 4).selectExpr("id", "concat('text ', id) AS text")
+    tw.write_dataset(frame, tmp_path / "t.lance", schema=schema)
+    found = lance.dataset(str(tmp_path / "t.lance")).to_table()
+    assert [str(text) for text in found["text"].to_pylist()] == [f"text {n}" for n in range(400)]
+
+
 def _ids(batches: Iterator[pa.RecordBatch], world: World) -> list[int]:
     return [n for batch in batches for n in batch.column("id").to_pylist()]
 

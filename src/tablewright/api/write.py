@@ -120,7 +120,8 @@ def _of_frame(frame: Any, incoming: pa.Schema, world: World, *, collects: bool) 
     require_shared(world.store.location)  # before anything is planned
 
     def write(plan: WritePlan) -> list[Fragment]:
-        columns, describe, most = plan.columns.to_arrow(), f"Writing {plan.uri}", COLLECTED_BYTES if collects else 0
+        columns, describe = plan.columns.to_arrow(), f"Writing {plan.uri}"
+        most = COLLECTED_BYTES if collects and not _has_dictionaries(plan) else 0
         part = partial(_write_part, plan)
         written = engine.gather_frame(frame, part, world, columns, describe=describe, bytes_max=most)
         if written.rows is not None:
@@ -128,6 +129,11 @@ def _of_frame(frame: Any, incoming: pa.Schema, world: World, *, collects: bool) 
         return join_small_files(plan, [fragment for part in written.results for fragment in part], world, engine)
 
     return incoming, write
+
+
+def _has_dictionaries(plan: WritePlan) -> bool:
+    """Whether a column is a dictionary: those of all partitions may have more values than their indices count."""
+    return any(node.logical_type.startswith("dict:") for node in plan.columns.fields)
 
 
 def _write_part(plan: WritePlan, batches: Iterator[pa.RecordBatch], world: World) -> tuple[Fragment, ...]:

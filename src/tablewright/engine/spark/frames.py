@@ -171,7 +171,10 @@ def _is_on_driver(frame: Any, bytes_max: int) -> bool:
     """Whether the rows of a DataFrame are in the driver's JVM, and few: its plan is nothing but those rows."""
     if is_connect(frame):
         return False
-    plan = frame._jdf.queryExecution().optimizedPlan()
+    query = frame._jdf.queryExecution()
+    if query.analyzed().collectLeaves().head().nodeName() != "LocalRelation":
+        return False  # the plan need not be optimized to know that
+    plan = query.optimizedPlan()
     return bool(plan.nodeName() == "LocalRelation") and int(plan.stats().sizeInBytes()) <= bytes_max
 
 
