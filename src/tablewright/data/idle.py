@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from tablewright.cache import process_cache
 from tablewright.data.encoder import DataFileReader
 from tablewright.storage.base import Store
 from tablewright.storage.identity import FileIdentity, is_local, is_settled, local_identity
@@ -69,8 +70,8 @@ class IdleReaders:
         return Idle(owner, path, wanted, describe, identity, reader)
 
     def keep(self, idle: Idle) -> None:
-        """Keep a reader whose last read has ended, and all of whose rows were taken."""
-        if idle.store is None:
+        """Keep a reader whose last read has ended, and all of whose rows were taken; unless the cache is off."""
+        if idle.store is None or not process_cache().bytes_max:
             return
         self._own()[next(self._numbers)] = idle
         while len(self._waiting) > self._readers_max:

@@ -11,7 +11,8 @@ in a sequence. Fragments just written hold one range; updates and compaction sli
 
 Input is not trusted: :func:`decode_row_ids` raises :class:`CorruptTable` for broken segments,
 duplicates, and more ids than a fragment can have rows; with the fragment's row count it checks that too, before any
-array of that size is made.
+array of that size is made. A change looks at the same sequences many times, and so does the next one: long ones that
+were decoded, and found good, are kept by their bytes.
 
 Format: ``docs/format/row-ids.md#sequences``.
 """
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tablewright.cache import CacheKind
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.many_ranges import ManyRanges, many_ranges
 from tablewright.format.proto import rows_pb2
@@ -32,7 +34,7 @@ from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.row_versions import VersionSequence, decode_versions, encode_versions
 from tablewright.format.segment_choice import segments_of, segments_of_runs
 from tablewright.format.segment_codec import segment_from_proto, segments_to_proto
-from tablewright.format.segments import Array, Numbers, Range, Segment
+from tablewright.format.segments import Array, NumberArray, Numbers, Range, Segment, SortedArray
 from tablewright.format.wire import decode_message, encode_message
 
 __all__ = [
@@ -45,6 +47,8 @@ __all__ = [
 ]
 
 ROWS_MAX = 2**32
+_KEPT_BYTES_MIN = 1024
+_GROWTH = 4  # bytes in memory for each stored one, which are the key
 _SEGMENTS_TO_ASK_EACH = 8
 
 
@@ -132,6 +136,15 @@ class RowIdSequence:
         self._check_within(offsets)
         return self._select(offsets)
 
+    def picked(self, rows: Offsets) -> RowIdSequence:
+        """As :meth:`select`, without looking for a short form: for ids that are not stored as they are."""
+        self._check_within(rows)
+        numbers = self._at(rows)
+        if not len(numbers):
+            return RowIdSequence()
+        ascends = bool(np.all(numbers[1:] > numbers[:-1]))
+        return RowIdSequence(((SortedArray if ascends else Array)(NumberArray.of(numbers)),))
+
     def without(self, rows: npt.NDArray[Any] | RowSet) -> RowIdSequence:
         """The ids of all rows but ``rows``: offsets in any order, or a set such as a deletion vector.
 
@@ -160,9 +173,12 @@ class RowIdSequence:
     def _select(self, offsets: Offsets) -> RowIdSequence:
         if len(offsets) and int(offsets[-1]) - int(offsets[0]) + 1 == len(offsets) and np.all(np.diff(offsets) == 1):
             return self.slice(int(offsets[0]), int(offsets[-1]) + 1)
+        return RowIdSequence.from_values(self._at(offsets))
+
+    def _at(self, offsets: Offsets) -> Numbers:
         firsts, _, begins = self.runs()
         run = np.searchsorted(begins, offsets, side="right") - 1
-        return RowIdSequence.from_values(firsts[run] + (offsets - begins[run]).astype(np.uint64))
+        return firsts[run] + (offsets - begins[run]).astype(np.uint64)
 
     def runs(self) -> tuple[Numbers, Numbers, Offsets]:
         """Runs of consecutive ids: first id, last id (included), and offset of the first."""
@@ -265,6 +281,9 @@ def _has_duplicates(segments: Sequence[Segment]) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------------------- bytes
+_sequences = CacheKind[RowIdSequence]("row ids")
+
+
 def encode_row_ids(sequence: RowIdSequence) -> bytes:
     """The bytes of a sequence; those that were decoded come back as they were."""
     return encode_message(
@@ -285,12 +304,22 @@ def _decoded(data: bytes, path: str) -> RowIdSequence:
 
 def decode_row_ids(data: bytes, path: str, expected_rows: int | None = None) -> RowIdSequence:
     """The sequence in ``data``; :class:`CorruptTable` for anything else, or for another count than expected."""
+    known = _sequences.find(data) if len(data) >= _KEPT_BYTES_MIN else None
+    if known is not None:
+        _check_count(known, path, expected_rows)
+        return known
     ranges = many_ranges(data)
     sequence = _decoded(data, path) if ranges is None else RowIdSequence((ranges,))
+    _check_count(sequence, path, expected_rows)
+    if _has_duplicates(sequence.segments):
+        raise CorruptTable(path, ("a row id comes twice in one fragment",))
+    if len(data) >= _KEPT_BYTES_MIN:
+        _sequences.keep(data, sequence, _GROWTH * len(data))
+    return sequence
+
+
+def _check_count(sequence: RowIdSequence, path: str, expected_rows: int | None) -> None:
     rows = sum(segment.count for segment in sequence.segments)
     if rows > ROWS_MAX if expected_rows is None else rows != expected_rows:
         limit = f"at most {ROWS_MAX}" if expected_rows is None else str(expected_rows)
         raise CorruptTable(path, (f"there are {rows} row ids for {limit} rows",))
-    if _has_duplicates(sequence.segments):
-        raise CorruptTable(path, ("a row id comes twice in one fragment",))
-    return sequence

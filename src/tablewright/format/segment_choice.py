@@ -55,6 +55,10 @@ _LONG_RUN = 1 << 10
 _SEGMENT_COST = 32
 _TOP = np.uint64(2**64 - 1)
 _ONE = np.uint64(1)
+_VARINT_STEPS = {
+    kind: np.array([1 << bits for bits in range(7, 64, 7)], dtype)
+    for kind, dtype in (("u", np.uint64), ("f", np.float64))
+}
 _RANGE, _HOLES, _BITMAP, _SORTED, _ARRAY = range(5)
 
 
@@ -193,10 +197,8 @@ def _counts(firsts: Numbers, lasts: Numbers, begin: npt.NDArray[np.int64]) -> Si
 
 def _varint(values: npt.NDArray[np.generic]) -> Sizes:
     """Encoded size of varints."""
-    sizes = np.ones(len(values), np.float64)
-    for bits in range(7, 64, 7):
-        sizes += values >= values.dtype.type(1 << bits)  # type: ignore[operator]
-    return sizes
+    steps = np.searchsorted(_VARINT_STEPS[values.dtype.kind], values, side="right")
+    return steps.astype(np.float64) + 1
 
 
 def _field(values: Numbers) -> Sizes:

@@ -193,3 +193,24 @@ def test_the_count_of_rows_is_checked() -> None:
         segment_bytes(range_with_holes=ranges.RangeWithHoles(start=0, end=9, holes=array_of(16, [2, 3, 6, 7, 8])))
     )
     assert decode_row_ids(holes, "p").to_numpy().tolist() == [2, 3, 6, 7, 8, 0, 1, 4, 5]
+
+
+@pytest.mark.parametrize("rows", [[], [0], [3, 4, 5], [9, 2, 7], list(range(10))], ids=str)
+def test_picked_ids_are_the_selected_ones(rows: list[int]) -> None:
+    ids = RowIdSequence.from_values([*range(100, 105), 7, 3, 2**40, 1, 0])
+    offsets = np.array(rows, np.int64)
+    assert ids.picked(offsets).to_numpy().tolist() == ids.select(offsets).to_numpy().tolist()
+    with pytest.raises(InvalidRequest, match="outside"):
+        ids.picked(np.array([10]))
+
+
+def test_long_sequences_that_were_decoded_are_kept_by_their_bytes() -> None:
+    data = encode_row_ids(RowIdSequence.from_values(np.random.default_rng(9).permutation(3000)))
+    first = decode_row_ids(data, "a", 3000)
+    assert decode_row_ids(bytes(bytearray(data)), "b") is first
+    with pytest.raises(CorruptTable, match="3000 row ids for 2999 rows"):
+        decode_row_ids(data, "c", 2999)
+    twice = encode_row_ids(RowIdSequence((*first.segments, *first.segments)))
+    for _ in range(2):
+        with pytest.raises(CorruptTable, match="comes twice"):
+            decode_row_ids(twice, "d")

@@ -22,7 +22,7 @@ from tablewright.data.sizes import fixed_width
 from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.schema import Schema
-from tablewright.operations.rewrite.lineage_bytes import LineageBytes
+from tablewright.operations.rewrite.lineage_bytes import LineageBytes, most_lineage_bytes
 
 __all__ = [
     "MANIFEST_WRITES",
@@ -128,7 +128,8 @@ def decide(
 ) -> Decision:
     """Decide each fragment that has ``matched`` rows (counts by fragment id); ``columns`` are those that change.
 
-    ``weigh`` tells what both ways add to the manifest, where fragments have row ids.
+    ``weigh`` tells what both ways add to the manifest, where fragments have row ids. It is asked only where that could
+    make columns the cheaper way.
     """
     widths = StoredWidths(table)
     changed = table.column_ids(columns)
@@ -141,7 +142,11 @@ def decide(
         known = widths.of(fragment)
         bytes_rows = round(rows * sum(known.values()))
         bytes_columns = round(fragment.physical_rows * sum(known[id] for id in changed))
-        lineage = weigh(fragment) if weigh is not None and fragment.row_ids is not None else None
+        lineage = None
+        if weigh is not None and fragment.row_ids is not None:
+            saved = bytes_columns - bytes_rows
+            is_clear = write_mode == "auto" and saved > MANIFEST_WRITES * most_lineage_bytes(fragment, rows)
+            lineage = None if is_clear else weigh(fragment)
         mode = write_mode
         if mode == "auto":
             dearer = bytes_columns - bytes_rows + MANIFEST_WRITES * _growth(lineage)

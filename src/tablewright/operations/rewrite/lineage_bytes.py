@@ -27,7 +27,9 @@ from tablewright.format.row_ids import (
 )
 from tablewright.format.row_set import RowSet
 
-__all__ = ["LineageBytes", "lineage_bytes"]
+__all__ = ["LineageBytes", "lineage_bytes", "most_lineage_bytes"]
+
+_ID_BYTES_MAX, _VERSION_BYTES_MAX, _OTHER_BYTES_MAX = 8, 40, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,12 @@ def lineage_bytes(fragment: Fragment, changed: RowSet | None, version: int) -> L
         rows=len(encode_row_ids(ids)) + len(encode_versions(created)) + len(encode_versions(moved)),
         columns=len(encode_versions(patched)) - updated,
     )
+
+
+def most_lineage_bytes(fragment: Fragment, rows: int) -> int:
+    """What the manifest grows by at most if ``rows`` of a fragment move, beyond what it grows by if columns change."""
+    in_place = -_size(fragment.last_updated_at)  # nothing is left of it
+    return rows * (_ID_BYTES_MAX + _VERSION_BYTES_MAX) + _OTHER_BYTES_MAX - in_place
 
 
 def _size(data: bytes | None) -> int:

@@ -117,7 +117,7 @@ def _order(
     sequences = [(change, ids) for change in changes if (ids := context.row_ids(change.fragment)) is not None]
     if not sequences:
         return RowOrder()
-    found = [ids.select(change.offsets) for change, ids in sequences]
+    found = [ids.picked(change.offsets) for change, ids in sequences]
     return row_order(found, are_read=are_read, up_and_down_rows=limits.up_and_down_rows)
 
 

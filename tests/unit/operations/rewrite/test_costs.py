@@ -105,6 +105,21 @@ def test_the_caller_may_insist(mode: str) -> None:
     assert {choice(matched, "x", mode=mode).mode for matched in (1, 999)} == {mode}
 
 
+def test_the_manifest_is_not_weighed_where_it_can_not_decide() -> None:
+    asked: list[int] = []
+
+    def weigh(fragment: Fragment) -> LineageBytes:
+        asked.append(fragment.id)
+        return LineageBytes()
+
+    with_ids = replace(fragment(), row_ids=b"")
+    every = TABLE.names
+    (clear,) = decide(TABLE, [with_ids], {0: 2}, every, "auto", weigh).choices
+    assert (clear.mode, clear.lineage, asked) == (REWRITE_ROWS, None, [])
+    (close,) = decide(TABLE, [with_ids], {0: 900}, every, "auto", weigh).choices
+    assert (close.mode, close.lineage, asked) == (REWRITE_ROWS, LineageBytes(), [0])
+
+
 def test_structs_without_members_move() -> None:
     table = Schema.from_arrow(pa.schema({"id": pa.int64(), "x": pa.int32(), "v": pa.struct([])}))
     assert choice(999, "v", table=table).mode == REWRITE_ROWS

@@ -14,7 +14,7 @@ import tablewright as tw
 from tablewright.format.fragment import Fragment
 from tablewright.format.row_ids import RowIdSequence, VersionSequence, encode_row_ids, encode_versions
 from tablewright.format.row_set import RowSet
-from tablewright.operations.rewrite.lineage_bytes import LineageBytes, lineage_bytes
+from tablewright.operations.rewrite.lineage_bytes import LineageBytes, lineage_bytes, most_lineage_bytes
 
 ROWS = 10_000
 FRAGMENT = Fragment(
@@ -76,3 +76,18 @@ def _sequences(dataset: tw.LanceDataset) -> int:
         for each in dataset._snapshot.fragments
         for data in (each.row_ids, each.created_at, each.last_updated_at)
     )
+
+
+@pytest.mark.parametrize("kind", ["scattered", "shuffled", "far apart", "one", "updated before"])
+def test_moved_rows_never_cost_more_than_the_most(kind: str) -> None:
+    chance = np.random.default_rng(5)
+    rows = RowSet.of([17] if kind == "one" else chance.choice(ROWS, 700, replace=False))
+    versions = chance.integers(1, 2**40, ROWS)
+    fragment = replace(FRAGMENT, created_at=encode_versions(VersionSequence.from_values(versions)))
+    if kind in ("shuffled", "far apart"):
+        ids = chance.permutation(ROWS).astype(np.uint64) * np.uint64(1 if kind == "shuffled" else 2**49)
+        fragment = replace(fragment, row_ids=encode_row_ids(RowIdSequence.from_values(ids)))
+    if kind == "updated before":
+        fragment = replace(fragment, last_updated_at=fragment.created_at)
+    cost = lineage_bytes(fragment, rows, 2**41)
+    assert cost.rows - cost.columns <= most_lineage_bytes(fragment, len(rows))
