@@ -15,6 +15,7 @@ from tablewright.engine.base import COLLECTED_BYTES
 from tablewright.engine.choose import frame_engine
 from tablewright.engine.detect import is_spark_frame
 from tablewright.engine.frames import adopted_schema, frame_schema, requested_schema
+from tablewright.engine.progress import RowProgress
 from tablewright.jobs.merge.source import Incoming, Kept
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.fit import fitted_batches
@@ -35,7 +36,9 @@ def incoming(data: Any, schema: pa.Schema | None, table: pa.Schema, *, collects:
     source = as_source(data, schema, _of_values(data, table) if isinstance(data, dict | list) else None)
 
     def kept(plan: MergePlan, world: World) -> Kept:
-        return keep(plan.fitted.schema, fitted_batches(plan.fitted, source.batches), plan.limits.source), None
+        with RowProgress("Keeping the source") as shown:
+            rows = fitted_batches(plan.fitted, shown.counted(source.batches))
+            return keep(plan.fitted.schema, rows, plan.limits.source), None
 
     return Incoming(source.schema, kept)
 

@@ -21,9 +21,12 @@ from tablewright.api.metadata import FragmentMetadata
 from tablewright.api.pinned import Pinned, place_of
 from tablewright.checks import check_callable
 from tablewright.engine.base import COLLECTED_BYTES
-from tablewright.engine.choose import frame_engine, wants_spark
+from tablewright.engine.choose import Choice, frame_engine, wants_spark
 from tablewright.engine.detect import check_session, is_spark_frame
+from tablewright.engine.events import log_choice
 from tablewright.engine.frames import adopted_schema, requested_schema
+from tablewright.engine.local import LocalEngine
+from tablewright.engine.progress import RowProgress
 from tablewright.engine.shared import require_shared
 from tablewright.errors import InvalidRequest, WrongType
 from tablewright.format.fragment import Fragment
@@ -107,7 +110,13 @@ def _incoming(
         return _of_frame(frame, source.schema, world, collects=False)
     source = as_source(data, schema, _known_schema(world, given, mode) if _has_no_types(data) else None)
     reported = None if progress is None else _Progress(progress)
-    return source.schema, lambda plan: run_write(plan, source.batches, world, reported)
+
+    def write(plan: WritePlan) -> tuple[Fragment, ...]:
+        log_choice(f"Writing {plan.uri}", Choice(LocalEngine(), "the rows are in this process, and stream"))
+        with RowProgress(f"Writing {plan.uri}") as shown:
+            return run_write(plan, shown.counted(source.batches), world, reported)
+
+    return source.schema, write
 
 
 def _has_no_types(data: Any) -> bool:
@@ -125,7 +134,9 @@ def _of_frame(frame: Any, incoming: pa.Schema, world: World, *, collects: bool) 
         part = partial(_write_part, plan)
         written = engine.gather_frame(frame, part, world, columns, describe=describe, bytes_max=most)
         if written.rows is not None:
+            log_choice(describe, Choice(LocalEngine(), "the DataFrame is small, and its rows were collected"))
             return list(run_write(plan, written.rows.to_batches(), world))
+        log_choice(describe, Choice(engine, "the rows are in a Spark DataFrame"))
         return join_small_files(plan, [fragment for part in written.results for fragment in part], world, engine)
 
     return incoming, write

@@ -250,7 +250,7 @@ class DataFileReader:
     def read(self, start: int, count: int, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """``count`` rows from ``start`` on; every batch but the last has ``rows_per_batch`` rows."""
         check_usable(_CODEC)
-        count_request()
+        count_request("read rows", path=self.where)
         self._fetched()
         with reading(self.where):
             results = self._reader.read_range(
@@ -261,7 +261,7 @@ class DataFileReader:
     def take(self, offsets: npt.NDArray[np.int64], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """The rows at ``offsets``, which ascend strictly, in batches of ``rows_per_batch``."""
         check_usable(_CODEC)
-        count_request()
+        count_request("take rows", path=self.where)
         self._fetched()
         indices = offsets.astype(np.uint64).data  # a memoryview is what the codec reads fastest
         with reading(self.where):
@@ -290,7 +290,7 @@ def _open(location: Location, where: str, columns: list[str] | None, *, alone: b
     base, _, name = location.uri.rpartition("/")
     check_usable(_CODEC)
     codec = load_codec()
-    count_request()
+    count_request("open", path=where)
     with reading(where):
         try:
             if alone or not base:

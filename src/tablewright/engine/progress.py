@@ -2,7 +2,8 @@
 
 A bar appears on standard error when that is a terminal, the work has lasted a second, and this is no CI machine;
 otherwise nothing is ever printed, so pipes and logs stay clean. The work reports absolute numbers
-(:meth:`Progress.update`); drawing happens in the bar's own thread.
+(:meth:`Progress.update`); drawing happens in the bar's own thread. Of a stream, whose end is not known, the rows and
+bytes so far are shown (:class:`RowProgress`).
 """
 
 from __future__ import annotations
@@ -11,15 +12,20 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from tablewright.redact import redact
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as Bar
-    from rich.progress import TaskID
+    from rich.progress import ProgressColumn, TaskID
 
-__all__ = ["Progress", "wanted"]
+__all__ = ["Progress", "RowProgress", "wanted"]
 
 DELAY_SECONDS = 1.0
 
@@ -46,13 +52,13 @@ class Progress:
         *,
         show: bool | None = None,
         console: Console | None = None,
-        delay_seconds: float = DELAY_SECONDS,
+        delay_seconds: float | None = None,
     ) -> None:
         self._describe = describe or "Working"
-        self._done, self._total = 0, total
+        self._done, self._total, self._note = 0, total, ""
         self._show = wanted() if show is None else show
         self._console = console
-        self._appears_at = time.monotonic() + delay_seconds
+        self._appears_at = time.monotonic() + (DELAY_SECONDS if delay_seconds is None else delay_seconds)
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self._bar: Bar | None = None
@@ -68,7 +74,7 @@ class Progress:
         """Whether the bar is on the screen now."""
         return self._bar is not None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         if self._show:
             self._timer = threading.Timer(max(0.0, self._appears_at - time.monotonic()), self._appear)
             self._timer.daemon = True
@@ -86,29 +92,61 @@ class Progress:
         if bar is not None:
             bar.stop()
 
-    def update(self, done: int, total: int | None = None) -> None:
+    def update(self, done: int, total: int | None = None, note: str = "") -> None:
         """Set how many units are done, and of how many if that is better known now."""
         with self._lock:
-            self._done = done
+            self._done, self._note = done, note
             self._total = self._total if total is None else total
             if self._bar is not None and self._task is not None:
-                self._bar.update(self._task, completed=self._done, total=self._total)
+                self._bar.update(self._task, completed=self._done, total=self._total, note=note)
 
     def _appear(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
 
         with self._lock:
             if not self._show:
                 return
             self._bar = Bar(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
+                *self._columns(),
                 console=self._console or Console(stderr=True),
                 transient=True,
             )
-            self._task = self._bar.add_task(self._describe, total=self._total, completed=self._done)
+            self._task = self._bar.add_task(
+                redact(self._describe), total=self._total, completed=self._done, note=self._note
+            )
             self._bar.start()
+
+    def _columns(self) -> list[ProgressColumn]:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+
+        return [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
+
+
+class RowProgress(Progress):
+    """Rows and bytes of a stream as they are taken: ``with RowProgress("Writing") as progress: …``.
+
+    >>> batch = pa.record_batch({"id": [1, 2]})
+    >>> with RowProgress("Writing", show=False) as progress:
+    ...     sum(each.num_rows for each in progress.counted([batch, batch]))
+    4
+    """
+
+    def counted(self, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        """The same batches; each counts when the next one is asked for. Without a terminal nothing is counted."""
+        return self._counted(batches) if self.shown else batches
+
+    def _counted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from rich.filesize import decimal
+
+        rows = size = 0
+        for batch in batches:
+            yield batch
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            self.update(rows, note=decimal(size))
+
+    def _columns(self) -> list[ProgressColumn]:
+        from rich.progress import TextColumn, TimeElapsedColumn
+
+        rows = "{task.completed:,.0f} rows, {task.fields[note]}"
+        return [TextColumn("{task.description}"), TextColumn(rows), TimeElapsedColumn()]

@@ -28,6 +28,7 @@ from tablewright.format.transaction import Transaction
 from tablewright.jobs.report import Report
 from tablewright.jobs.table import Table
 from tablewright.jobs.work import Work
+from tablewright.log import Log
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.snapshot.standing import Standing, open_newest, standing
 from tablewright.storage.uncommitted import UncommittedFiles, removed_on_failure
@@ -38,6 +39,8 @@ from tablewright.transaction.written import check_written
 from tablewright.world import World
 
 __all__ = ["Done", "GiveUp", "Job", "Made", "attempts", "make", "run_job"]
+
+_log = Log("job")
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -197,6 +200,10 @@ class _Execution(Generic[P, M, R]):
         self._known = table.snapshot
         self._last: M | None = None
 
+    @property
+    def _uri(self) -> str:
+        return self._table.world.store.location.uri
+
     def run(self) -> Done[R]:
         return attempts(self._table.world, self.made, self._commit, self._undo, self._job.retries)
 
@@ -230,6 +237,7 @@ class _Execution(Generic[P, M, R]):
         plan = self._first_plan if number == 0 else None
         if plan is None:
             plan = self._job.plan(self._known, self._now_ns)
+        _log.debug("plan", "%(table)s, attempt %(attempt)d: %(plan)s", table=self._uri, attempt=number + 1, plan=plan)
         return self._job.run(plan, self._known, work)
 
     def _commit(self, made: M | Done[R], number: int) -> Done[R]:

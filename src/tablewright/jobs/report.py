@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tablewright.engine.choose import Choice
+from tablewright.engine.events import log_choice
+from tablewright.log import Log
 from tablewright.storage.requests import requests_made
 
 __all__ = ["Report", "Stage"]
 
+_log = Log("job")
 _TOTALS = ("attempts", "fragments", "rows_read", "bytes_read", "bytes_written", "num_files_written", "iops")
 
 
@@ -75,12 +78,15 @@ class Report:
         """Measure a stage."""
         stage = Stage(name, tasks=tasks, choice=choice, fragments=fragments)
         self.stages.append(stage)
+        if choice is not None:
+            log_choice(name, choice, tasks)
         started, requests = time.perf_counter(), requests_made()
         try:
             yield stage
         finally:
             stage.seconds = time.perf_counter() - started
             stage.iops += requests_made() - requests
+            _log.debug("stage", "%(stage)s", stage=stage)
 
     def lines(self, result: dict[str, int]) -> Iterator[str]:
         """What was decided on the way, one line of totals, then one per stage."""

@@ -27,7 +27,7 @@ from tablewright.storage.address import Address, join_uri
 from tablewright.storage.base import Location, ObjectInfo, check_path
 from tablewright.storage.failures import cause_of, translate_error
 from tablewright.storage.options import is_off
-from tablewright.storage.requests import count_request
+from tablewright.storage.requests import count_request, log_request
 
 __all__ = ["LocalStore", "open_local"]
 
@@ -94,6 +94,7 @@ class LocalStore:
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         root = self._root + "/"
+        log_request("list", self._location.uri, prefix)
         try:
             for file, status in local_files.walk_files((root + prefix.strip("/")).rstrip("/") or "/"):
                 yield ObjectInfo(file.removeprefix(root), status.st_size, _modified_ns(status))
@@ -151,7 +152,7 @@ class LocalStore:
 
     def delete_files(self, paths: Sequence[str]) -> dict[str, TablewrightError]:
         """Delete files, and return those that could not be deleted, with the error; no link is followed."""
-        count_request()
+        count_request("delete", self._location.uri, f"{len(paths)} files")
         for path in paths:
             check_path(path, self._location.uri)
         return {
@@ -207,7 +208,7 @@ class LocalStore:
     def _write(
         self, path: str, data: bytes, publish: Callable[[str, str], None], *, durable: bool | None = None
     ) -> None:
-        count_request()
+        count_request("write", self._location.uri, path)
         file = self._file(path)
         try:
             local_files.write_file(file, data, publish, durable=self._durable if durable is None else durable)
@@ -218,7 +219,7 @@ class LocalStore:
             raise ours from cause_of(error)
 
     def _call(self, verb: str, path: str, function: Callable[[str], T]) -> T:
-        count_request()
+        count_request(verb, self._location.uri, path)
         file = self._file(path)
         try:
             return function(file)

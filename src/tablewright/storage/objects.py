@@ -31,7 +31,7 @@ from tablewright.storage.address import join_uri
 from tablewright.storage.base import Location, ObjectInfo, ObjectNotFound, check_path, delete_each
 from tablewright.storage.failures import cause_of, is_panic, translate_error
 from tablewright.storage.libraries import check_usable
-from tablewright.storage.requests import count_request
+from tablewright.storage.requests import count_request, log_request
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store
@@ -109,6 +109,7 @@ class ObjectStore:
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         root = f"{self._key}/" if self._key else ""
         check_usable("obstore")
+        log_request("list", self._location.uri, prefix)
         try:
             for chunk in self._client.list((root + prefix.strip("/")).rstrip("/") or None, chunk_size=_LIST_CHUNK):
                 for meta in chunk:
@@ -151,7 +152,7 @@ class ObjectStore:
         return f"{self._key}/{path}" if self._key else path
 
     def _call(self, verb: str, path: str, function: Callable[[], T]) -> T:
-        count_request()
+        count_request(verb, self._location.uri, path)
         check_usable("obstore")
         try:
             return function()

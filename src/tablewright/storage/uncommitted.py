@@ -11,14 +11,20 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from tablewright.errors import TablewrightError
+from tablewright.log import Log
 from tablewright.storage.base import Store
 
 __all__ = ["UncommittedFiles", "discard_files", "removed_on_failure"]
+
+_log = Log("files")
 
 
 def discard_files(store: Store, paths: Iterable[str]) -> None:
     """Remove files that no version uses. One that can't be removed now is left to cleanup."""
     for path in paths:
+        _log.debug(
+            "discard", "removing %(path)s, which no version of %(table)s uses", path=path, table=store.location.uri
+        )
         try:
             store.delete(path)
         except TablewrightError:
@@ -38,7 +44,10 @@ class UncommittedFiles:
         """Remember files below the table's root."""
         with self._lock:
             if not self._given_up:
+                known = len(self._paths)
                 self._paths.extend(paths)
+                for path in self._paths[known:]:
+                    _log.debug("file", "wrote %(path)s of %(table)s", path=path, table=self._store.location.uri)
                 return
         discard_files(self._store, paths)
 

@@ -81,6 +81,7 @@ from tablewright.transaction.committer import Published, publish, withdraw
 from tablewright.transaction.conflicts import Outcome, Verdict, judge
 from tablewright.transaction.crossing import Crossing, NotFollowed, missing_files_end_it
 from tablewright.transaction.encoded import encoded
+from tablewright.transaction.events import log_commit, log_lost_race
 from tablewright.transaction.passed import Passed
 from tablewright.transaction.rebase import past
 from tablewright.transaction.rebaser import Rebaser
@@ -149,6 +150,8 @@ def commit(
     loop = _Loop(world, transaction, affected, options or CommitOptions(), recheck, started=world.clock.monotonic())
     committed = loop.create() if base is None else loop.run(base)
     record(committed.snapshot)
+    seconds = world.clock.monotonic() - loop.started
+    log_commit(committed.snapshot, transaction, base, committed.attempts, seconds, committed.passed)
     return committed
 
 
@@ -456,6 +459,7 @@ class _Loop:
         elapsed = self.world.clock.monotonic() - self.started
         if self.attempts > self.options.max_retries or elapsed > self.options.timeout_seconds:
             raise self._exhausted(version + 1)
+        log_lost_race(self.world.store.location.uri, self.transaction, version + 1, self.attempts)
         seconds = max(0.005, try_seconds) * 2 ** min(self.attempts - 1, 3)
         self.world.clock.sleep(min(_BACK_OFF_SECONDS_MAX, seconds) * self.world.jitter())
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tablewright.errors import CommitConflict, InvalidRequest
+from tablewright.transaction.events import log_conflict
 from tablewright.world import World
 
 __all__ = ["RetryOptions", "with_retries"]
@@ -48,12 +49,15 @@ def with_retries(world: World, run: Callable[[int], T], options: RetryOptions | 
         except CommitConflict as conflict:
             elapsed = world.clock.monotonic() - started
             last = attempt == options.conflict_retries or elapsed >= options.retry_timeout_seconds
-            if not conflict.retryable:
-                raise
-            if last:
+            table = world.store.location.uri
+            if last or not conflict.retryable:
+                log_conflict(table, conflict, attempt, "it fails")
+                if not conflict.retryable:
+                    raise
                 raise _exhausted(conflict, attempt, elapsed, options) from conflict
-            pause = min(options.back_off_seconds_max, 0.02 * 2 ** min(attempt, 10))
-            world.clock.sleep(pause * world.jitter())
+            pause = min(options.back_off_seconds_max, 0.02 * 2 ** min(attempt, 10)) * world.jitter()
+            log_conflict(table, conflict, attempt, f"it runs again in {pause:.3f} s")
+            world.clock.sleep(pause)
     raise AssertionError("unreachable")
 
 

@@ -26,6 +26,7 @@ from tablewright.engine.detect import is_connect
 from tablewright.engine.flow import default_threads
 from tablewright.engine.progress import Progress
 from tablewright.engine.spark.java import require_java
+from tablewright.log import Log
 
 __all__ = ["active_session", "embedded_environment", "embedded_session", "embedded_settings", "session_cores"]
 
@@ -33,6 +34,7 @@ MASTER = "local[*]"
 DAEMON = "tablewright.engine.spark.daemon"
 SOCKET_PATH_ROOM = 60  # a Unix socket's path has at most 104 characters, of which its file name takes 42
 _making = threading.Lock()
+_log = Log("engine")
 
 
 def active_session() -> Any | None:
@@ -62,7 +64,9 @@ def embedded_session(
             warnings.filterwarnings("ignore", "lance is not fork-safe")
             for key, value in {**embedded_settings(brief=brief), **(settings or {})}.items():
                 builder = builder.config(key, value)
-            return builder.master(master or MASTER).getOrCreate()
+            where = master or MASTER
+            _log.info("session", "no Spark session is active: starting %(master)s in this process", master=where)
+            return builder.master(where).getOrCreate()
 
 
 def session_cores(session: Any) -> int:
