@@ -26,6 +26,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from tests.caches import budgets_of, cached
 from tests.concurrency.leftovers import unreferenced
 from tests.concurrency.merging import KEYS, Merge, Shape, Tables, drawn_merge, sorted_rows
 from tests.concurrency.scene import one_thread
@@ -226,14 +227,15 @@ RUN = {"switched": _switched, "within": _within, "at once": _at_once}
 @pytest.mark.slow
 @pytest.mark.parametrize("group", range(10))
 def test_a_new_key_of_both_is_one_row(group: int, tables: Tables, tmp_path: Path) -> None:
-    for seed in SEEDS[group::10]:
-        race, uri, written = Race.drawn(seed), str(tmp_path / f"{seed}.lance"), set[str]()
+    for seed, budget in [(each, budget) for each in SEEDS[group::10] for budget in budgets_of(each // 3)]:
+        race, uri, written = Race.drawn(seed), str(tmp_path / f"{seed}-{budget}.lance"), set[str]()
         before = tables.copy(race.shape, Path(uri))
         try:
-            reports = RUN[race.way](race, uri, seed, written)
-            _judge(race, uri, before, reports, written)
+            with cached(budget):
+                reports = RUN[race.way](race, uri, seed, written)
+                _judge(race, uri, before, reports, written)
         except BaseException as error:
-            error.add_note(f"seed {seed}: {race}")
+            error.add_note(f"seed {seed}, cache {budget}: {race}")
             raise
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.caches import BUDGETS, cached
 from tests.concurrency.past import Attempts, Compact, Planned, Race, counted
 from tests.depth import deep
 from tests.property.merge_change import Merge
@@ -119,6 +120,7 @@ def is_needless(change: Change, uri: str) -> bool:
     stable=st.booleans(),
     theirs=st.lists(steps(*VERBS, "compact", "compact", "planned"), min_size=1, max_size=6),
     ours=steps("delete", "update a", "update b", "upsert", "add column"),
+    budget=st.sampled_from(list(BUDGETS)),
 )
 def test_a_stale_writer(
     attempts: Attempts,
@@ -126,8 +128,9 @@ def test_a_stale_writer(
     stable: bool,
     theirs: list[Step],
     ours: Step,
+    budget: str,
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, cached(budget):
         base, model = bases[stable]
         uri = str(Path(folder) / "t.lance")
         shutil.copytree(base, uri, copy_function=os.link)

@@ -27,6 +27,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lance.commit import CommitConflictError
+from tests.caches import BUDGETS, cached
 from tests.concurrency.leftovers import unreferenced
 from tests.depth import deep
 from tests.differential.wire import ManifestBytes, build, latest_manifest, parse
@@ -738,13 +739,15 @@ def _racing(draw: st.DrawFn, model: Model, number: int, library: Any) -> Change:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @settings(max_examples=deep(1, 2) * settings.default.max_examples)
-@given(data=st.data(), stable=st.booleans(), writers=st.integers(2, 3))
-def test_random_stale_writers(both_tables: list[Table], data: st.DataObject, stable: bool, writers: int) -> None:
+@given(data=st.data(), stable=st.booleans(), writers=st.integers(2, 3), budget=st.sampled_from(list(BUDGETS)))
+def test_random_stale_writers(
+    both_tables: list[Table], data: st.DataObject, stable: bool, writers: int, budget: str
+) -> None:
     """Two or three writers made from one version; the first may be pylance. Some serial order comes out."""
     table = both_tables[stable]
     libraries = [data.draw(st.sampled_from([tw, tw, lance])), *[tw] * (writers - 1)]
     changes = [data.draw(_racing(table.model, number, library)) for number, library in enumerate(libraries, 1)]
-    with tempfile.TemporaryDirectory(prefix="tablewright-races-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tablewright-races-") as folder, cached(budget):
         uri = table.copy(Path(folder))
         handles = [library.dataset(uri) for library in libraries]
         for library, handle, change in zip(libraries, handles, changes, strict=True):

@@ -14,6 +14,7 @@ import lance
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from tests.caches import BUDGETS, cached
 from tests.depth import deep
 from tests.differential.change_strategies import History, changes, columns_like
 
@@ -26,9 +27,17 @@ STEPS_MAX = 6
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # what fails is made small first, and that takes a while
 @settings(max_examples=deep(1, 10) * settings.default.max_examples)
-@given(data=st.data(), stable=st.booleans(), count=st.integers(0, 24), per_file=st.integers(4, 12))
-def test_any_history_reads_like_the_model(data: st.DataObject, stable: bool, count: int, per_file: int) -> None:
-    with tempfile.TemporaryDirectory(prefix="tablewright-changes-") as folder:
+@given(
+    data=st.data(),
+    stable=st.booleans(),
+    count=st.integers(0, 24),
+    per_file=st.integers(4, 12),
+    budget=st.sampled_from(list(BUDGETS)),
+)
+def test_any_history_reads_like_the_model(
+    data: st.DataObject, stable: bool, count: int, per_file: int, budget: str
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="tablewright-changes-") as folder, cached(budget):
         history = History(Path(folder), data.draw(LIBRARIES), stable=stable, count=count, per_file=per_file)
         for number in range(data.draw(st.integers(1, STEPS_MAX))):
             indexable = [*columns_like(history.model, "int"), *columns_like(history.model, "string"), "id"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.caches import BUDGETS, cached
 from tests.depth import deep
 
 import tablewright as tw
@@ -78,16 +80,25 @@ class Histories(RuleBasedStateMachine):
         self.kinds = ["create"]
         self.stable = False
         self.next_id = 0
+        self.cache = ExitStack()
 
     def teardown(self) -> None:
-        for number in range(1, len(self.model) + 1):
-            self._compare(tw.dataset(self.uri, version=number), number)
+        with self.cache:
+            for number in range(1, len(self.model) + 1):
+                self._compare(tw.dataset(self.uri, version=number), number)
         shutil.rmtree(self.folder)
 
     # -- steps
 
-    @initialize(library=LIBRARIES, stable=st.booleans(), count=st.integers(0, 6), per_file=st.integers(1, 4))
-    def create(self, library: Any, stable: bool, count: int, per_file: int) -> None:
+    @initialize(
+        library=LIBRARIES,
+        stable=st.booleans(),
+        count=st.integers(0, 6),
+        per_file=st.integers(1, 4),
+        budget=st.sampled_from(list(BUDGETS)),
+    )
+    def create(self, library: Any, stable: bool, count: int, per_file: int, budget: str) -> None:
+        self.cache.enter_context(cached(budget))
         self.stable = stable
         values = self._fresh(count)
         library.write_dataset(_table(values), self.uri, max_rows_per_file=per_file, enable_stable_row_ids=stable)
