@@ -171,20 +171,20 @@ class FragmentReader:
 
     def _batch(self, batches: Sequence[pa.RecordBatch], rows: int) -> pa.RecordBatch:
         """The wanted columns out of one batch per open file."""
-        wanted = self._shape.wanted
+        wanted, read = self._shape.wanted, [(batch, batch.schema) for batch in batches]
         arrays = [
-            assemble(wanted, column_id, kind, self._sources(column_id, batches), rows)
+            assemble(wanted, column_id, kind, self._sources(column_id, read), rows)
             for column_id, kind in self._shape.columns
         ]
         if not arrays:
             return no_columns(rows)
         return pa.RecordBatch.from_arrays(arrays, schema=self._shape.schema)
 
-    def _sources(self, column_id: int, batches: Sequence[pa.RecordBatch]) -> list[FieldValues]:
+    def _sources(self, column_id: int, read: Sequence[tuple[pa.RecordBatch, pa.Schema]]) -> list[FieldValues]:
         found = []
-        for file, batch in zip(self._files, batches, strict=False):
+        for file, (batch, schema) in zip(self._files, read, strict=False):
             if column_id in file.map.nodes:
-                index = batch.schema.get_field_index(file.map.name_of(column_id))
+                index = schema.get_field_index(file.map.name_of(column_id))
                 if index >= 0:
                     found.append(FieldValues(batch.column(index), file.map, file.reader.where, file.blobs))
         return found
