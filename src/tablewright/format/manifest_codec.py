@@ -58,7 +58,8 @@ def ready_to_write(manifest: Manifest) -> Manifest:
         raise CorruptTable(manifest.fragments.path or f"the manifest of version {manifest.version - 1}", problems)
     if problems:
         raise InternalError(f"Version {manifest.version} can't be written: " + "; ".join(problems) + ".")
-    return replace(manifest, fragments=manifest.fragments.checked()) if manifest.fragments.fresh else manifest
+    manifest.fragments.mark_checked()
+    return manifest
 
 
 def checked_after_reading(manifest: Manifest, path: str) -> Manifest:

@@ -61,6 +61,10 @@ class _Facts:
     blobs: tuple[Field, ...] | None = None
     any_blobs: frozenset[int] | None = None
     forms: dict[str, Schema] = field(default_factory=dict)
+    problems: tuple[str, ...] | None = None
+    messages: list[Any] | None = None
+    columns_by_version: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
+    problems_by_version: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,8 +259,11 @@ def _rebuild(fields: tuple[Field, ...], metadata: dict[str, bytes]) -> Schema:
 
 # -------------------------------------------------------------------------------------------------------- messages
 def schema_to_proto(schema: Schema) -> list[Any]:
-    """The Field messages of a schema, in order; its metadata go beside them."""
-    return [field_to_proto(node) for node in schema.fields]
+    """The Field messages of a schema, in order; its metadata go beside them. They are shared: copy, don't change."""
+    facts = schema._index()
+    if facts.messages is None:
+        facts.messages = [field_to_proto(node) for node in schema.fields]
+    return facts.messages
 
 
 def schema_from_proto(fields: Iterable[Any], metadata: Mapping[str, bytes], path: str) -> Schema:
@@ -277,6 +284,13 @@ def schema_from_proto(fields: Iterable[Any], metadata: Mapping[str, bytes], path
 
 def problems_of_schema(schema: Schema) -> tuple[str, ...]:
     """Every broken invariant of the tree: ids, parents, depth, and numbers of children."""
+    facts = schema._index()
+    if facts.problems is None:
+        facts.problems = _problems_of_tree(schema)
+    return facts.problems
+
+
+def _problems_of_tree(schema: Schema) -> tuple[str, ...]:
     problems: list[str] = []
     depths: dict[int, int] = {TOP_LEVEL: 0}
     for node in schema.fields:
@@ -314,13 +328,19 @@ def file_columns(schema: Schema, version: str) -> tuple[tuple[int, ...], tuple[i
     >>> file_columns(schema, "2.0"), file_columns(schema, "2.2")
     (((0, 1, 2), (0, 1, 2)), ((1, 2), (0, 1)))
     """
-    fields = file_layout.file_fields(schema.fields, version)
-    return fields, tuple(range(len(fields)))
+    known = schema._index().columns_by_version
+    if version not in known:
+        fields = file_layout.file_fields(schema.fields, version)
+        known[version] = fields, tuple(range(len(fields)))
+    return known[version]
 
 
 def check_file_version(schema: Schema, version: str) -> tuple[str, ...]:
     """Why data files of this version can't hold ``schema``, one sentence per column; empty if they can."""
-    return file_layout.problems_for_version(schema.fields, version)
+    known = schema._index().problems_by_version
+    if version not in known:
+        known[version] = file_layout.problems_for_version(schema.fields, version)
+    return known[version]
 
 
 def schema_differences(expected: Schema | pa.Schema, actual: pa.Schema) -> tuple[str, ...]:

@@ -30,6 +30,9 @@ from tablewright.redact import redact
 __all__ = ["Location", "ObjectInfo", "ObjectNotFound", "Store", "check_path", "delete_each", "exists"]
 
 
+_NO_NAMES = frozenset(("", ".", ".."))
+
+
 class ObjectNotFound(TablewrightError, KeyError):
     """No object at this path. Internal: callers turn it into an error that the user understands.
 
@@ -82,7 +85,7 @@ def check_path(path: str, uri: str) -> None:
     """Refuse what is no path of an object below ``uri``: paths in metadata are untrusted input."""
     if not path or path.startswith("/") or path.endswith("/"):
         raise InternalError(f"{path!r} is not the path of an object below {uri}.")
-    if any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path:
+    if not _NO_NAMES.isdisjoint(path.split("/")) or "\0" in path:
         raise StorageError(f"{path!r} can't be a file of {uri}: it has empty, '.' or '..' parts.")
 
 

@@ -165,11 +165,9 @@ class FragmentList(Sequence[Fragment]):
                 "which we can't read."
             )
 
-    def checked(self) -> FragmentList:
-        """The same list, of which every fragment was checked: the next version checks only its own."""
-        if not self.fresh:
-            return self
-        return FragmentList(self._raw, self._path, known=self._known, facts=self.facts)
+    def mark_checked(self) -> None:
+        """Every fragment was checked: the next version checks only its own."""
+        self.fresh = frozenset()
 
     # ---------------------------------------------------------------------------------------------- by id
 
