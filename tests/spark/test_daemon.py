@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tablewright as tw
-from tablewright.engine.spark import session
+from tablewright.engine.spark import daemon, session
 from tablewright.engine.spark.engine import SparkEngine
 from tablewright.errors import InvalidRequest
 from tablewright.storage import open_store
@@ -121,3 +121,13 @@ def test_without_tablewright_in_the_workers_the_daemon_is_pysparks(monkeypatch: 
     assert session.embedded_settings()["spark.python.daemon.module"] == session.DAEMON
     monkeypatch.setenv("PYSPARK_PYTHON", "/no/such/python")
     assert "spark.python.daemon.module" not in session.embedded_settings()
+
+
+def test_a_connection_that_spark_has_closed_is_not_printed() -> None:
+    def ends(error: type[BaseException]) -> int:
+        raise error("closed")
+
+    assert daemon._quiet(lambda code: code, 0) == 0
+    assert daemon._quiet(ends, BrokenPipeError) == 1
+    with pytest.raises(SystemExit):
+        daemon._quiet(ends, SystemExit)

@@ -104,7 +104,12 @@ def test_counting_agrees_on_both_engines(spark: SparkSession, uri: str) -> None:
     assert "engine=spark" in there.scanner(filter="id > 17").explain_plan(verbose=True)
 
 
-def test_arrow_data_can_be_sent_to_spark(spark: SparkSession, uri: str) -> None:
+def test_rows_of_this_process_are_written_by_it_also_where_spark_is_asked_for(spark: SparkSession, uri: str) -> None:
     rows = pa.table({"id": range(50), "vector": pa.array([[1.0, 2.0]] * 50, pa.list_(pa.float32(), 2))})
-    ds = tw.write_dataset(rows, uri, engine=spark)
-    assert ds.to_table().sort_by("id").equals(rows)
+    spark.sparkContext.addJobTag("test-rows")
+    try:
+        ds = tw.write_dataset(rows, uri, engine=spark)
+    finally:
+        spark.sparkContext.removeJobTag("test-rows")
+    assert ds.to_table().equals(rows)
+    assert list(spark.sparkContext._jsc.sc().statusTracker().getJobIdsForTag("test-rows")) == []

@@ -165,9 +165,6 @@ class FrameEngine(Engine, Protocol):
         ``schema`` is that of the batches; the DataFrame has the types that Spark knows.
         """
 
-    def frame_of(self, table: pa.Table) -> Any:
-        """A DataFrame of an Arrow table, in types that Spark knows."""
-
     @property
     def shuffle_partitions(self) -> int:
         """How many partitions a shuffle has in the session."""

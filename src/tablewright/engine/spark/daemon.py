@@ -22,6 +22,9 @@ import gc
 import importlib
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 __all__ = ["PRELOADED", "main", "preload"]
 
@@ -63,11 +66,20 @@ def _draw_again() -> None:
 
 def main() -> None:
     """Be the daemon that Spark has started. Spark reads its standard output, so imports must not print there."""
-    from pyspark.daemon import manager
+    from pyspark import daemon
 
     with contextlib.redirect_stdout(sys.stderr):
         preload()
-    manager()
+    daemon.worker = partial(_quiet, daemon.worker)
+    daemon.manager()
+
+
+def _quiet(worker: Callable[..., int], *arguments: Any) -> int:
+    """PySpark's worker, without its traceback where Spark has closed the connection, as after a minute of idling."""
+    try:
+        return worker(*arguments)
+    except BrokenPipeError:
+        return 1
 
 
 if __name__ == "__main__":

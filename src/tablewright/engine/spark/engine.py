@@ -16,7 +16,6 @@ from tablewright.engine.shared import require_shared
 from tablewright.engine.spark.exchange import exchange
 from tablewright.engine.spark.frames import gather_frame, read_frame, write_frame
 from tablewright.engine.spark.groups import add_group_column, finish_groups
-from tablewright.engine.spark.inputs import frame_of
 from tablewright.engine.spark.session import embedded_session
 from tablewright.engine.spark.tasks import run_tasks
 from tablewright.world import World
@@ -130,10 +129,6 @@ class SparkEngine:
         """A DataFrame of all that ``run`` yields, one partition per task."""
         require_shared(world.store.location)
         return read_frame(self.session, run, tasks, world, schema)
-
-    def frame_of(self, table: pa.Table) -> Any:
-        """A DataFrame of an Arrow table."""
-        return frame_of(table, self.session)
 
     @property
     def shuffle_partitions(self) -> int:
