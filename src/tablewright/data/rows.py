@@ -24,7 +24,7 @@ __all__ = ["Mask", "Rows", "bits_of", "no_columns", "rows_where", "without_rows"
 Mask = npt.NDArray[np.bool_]
 
 _SEARCH_COST = 16  # a binary search, in rows whose offsets are expanded
-_FEW, _MOST = 0.15, 0.85  # shares of rows beyond which a bitmap is quicker than positions
+_FEW, _MOST = 0.1, 0.85  # shares of rows beyond which a bitmap is quicker than positions
 
 
 @dataclass(frozen=True, slots=True)

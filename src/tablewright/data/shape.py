@@ -2,7 +2,8 @@
 
 A table may have many thousands of small fragments whose files look alike. Names to ask a file for, and the map from
 table fields to file columns, depend only on the list of field ids and on the file's own schema, so they are kept here.
-Threads may share a shape: a value may be computed twice, but never differs.
+Threads may share a shape: a value may be computed twice, but never differs. So may the reads of a version, and of those
+after it that have its schema: :func:`read_shape` keeps the last ones.
 
 Tests: ``tests/unit/data/test_read.py``, ``tests/differential/data/test_read.py``.
 """
@@ -22,14 +23,27 @@ from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.logical_types import STRUCT
 from tablewright.format.schema import Schema
 
-__all__ = ["ReadShape"]
+__all__ = ["ReadShape", "read_shape"]
 
 Leaves = frozenset[int]
 Ids = tuple[int, ...]
 
-_LAYOUTS_MAX = 1024
+_LAYOUTS_MAX, _SHAPES_MAX = 1024, 64
 _LEAVES_ONLY_FROM = (2, 1)
 _layouts: dict[tuple[bytes, str], FileLayout] = {}
+_shapes: dict[tuple[int, Ids, int], ReadShape] = {}
+
+
+def read_shape(table: Schema, wanted: Schema, rows_max: int = PIECE_ROWS_MAX) -> ReadShape:
+    """A shape that other reads of this schema may have used before. ``wanted`` is a projection of ``table`` to ids."""
+    key = (id(table), tuple(node.id for node in wanted.fields), rows_max)
+    shape = _shapes.get(key)
+    if shape is None or shape.table is not table or shape.wanted != wanted:
+        shape = ReadShape(table, wanted, rows_max)
+        if len(_shapes) >= _SHAPES_MAX:
+            _shapes.clear()
+        _shapes[key] = shape
+    return shape
 
 
 class ReadShape:

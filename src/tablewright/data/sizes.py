@@ -20,7 +20,7 @@ __all__ = ["PIECE_ROWS_MAX", "RowSizes"]
 
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCHES_PER_PIECE = 2
-_ROWS_MIN, _ROWS_MAX, _ROWS_MAX_VARIABLE = 64, 1 << 18, 1 << 15
+_ROWS_MIN, _ROWS_MAX, _ROWS_MAX_VARIABLE = 64, 1 << 18, 1 << 16
 _WIDE_BATCH_BYTES, _WIDE_ROWS_MIN = 64 * 1024 * 1024, 4  # for rows so wide that the minimum of rows would be gigabytes
 PIECE_ROWS_MAX = 1 << 20
 _VARIABLE_BYTES_MIN, _VARIABLE_BYTES_UNKNOWN = 16, 64

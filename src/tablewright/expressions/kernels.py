@@ -1,8 +1,9 @@
 """Simple conditions on Arrow's kernels, without a query plan of DataFusion, which costs as much as the evaluation.
 
-Comparisons of a column, or of a whole number's remainder, with a literal; IN, BETWEEN, IS [NOT] NULL, and AND and OR
-of those. Only where both engines mean the same: numbers that the column's type can hold exactly, and text. There is no
-NOT here, so it does not matter that a null may come out as false: a filter drops both.
+Comparisons of a column, or of a whole number's remainder, with a literal; IN, BETWEEN, IS [NOT] NULL, LIKE with nothing
+but a % at either end, and AND and OR of those. Only where both engines mean the same: numbers that the column's type
+can hold exactly, and text. There is no NOT here, so it does not matter that a null may come out as false: a filter
+drops both.
 
 DataFusion orders all floats: NaN comes after everything and equals itself, and -0.0 comes before 0.0. So a literal
 here is neither NaN nor zero, and *greater* is the opposite of *less or equal*.
@@ -36,7 +37,10 @@ _COMPARISONS = {
 _OPPOSITES = {"greater": "less_equal", "greater_equal": "less"}
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LOGIC = {"AND": "and_kleene", "OR": "or_kleene"}
-_BLOCK_ROWS = 1 << 16
+_BLOCK_ROWS = 1 << 14
+_NARROW = 1 << 32
+_PATTERNS = {(False, True): "starts_with", (True, False): "ends_with", (True, True): "match_substring"}
+_WILD = frozenset("%_\\")
 _TESTS = {"IsNull": "is_null", "IsNotNull": "is_valid"}
 
 
@@ -51,23 +55,37 @@ class Remainder:
         """Whether the remainder compares so with a value; false for null. In blocks that stay in the cache."""
         column = batch.column(self.column)
         known = pc.fill_null(column, 0) if column.null_count else column
-        numbers = known.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        numbers = known.to_numpy(zero_copy_only=False)
         compare, mask = getattr(np, function), np.empty(len(numbers), np.bool_)
+        wide, narrow = np.empty(_BLOCK_ROWS, np.int64), np.empty((2, _BLOCK_ROWS), np.uint32)
         for start in range(0, len(numbers), _BLOCK_ROWS):
             block = numbers[start : start + _BLOCK_ROWS]
-            compare(self._of(block), value, out=mask[start : start + _BLOCK_ROWS])
+            if self.divisor < _NARROW and int(block.min()) >= 0 and int(block.max()) < _NARROW:
+                rest: npt.NDArray[Any] = self._of_narrow(block, *narrow[:, : len(block)])
+            else:
+                rest = self._of(block.astype(np.int64, copy=False), wide[: len(block)])
+            compare(rest, value, out=mask[start : start + len(block)])
         if column.null_count:
             mask &= column.is_valid().to_numpy(zero_copy_only=False)
         bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
         return as_mask(pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits]))
 
-    def _of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        rest = numbers // self.divisor  # quicker than numpy's own remainder
+    def _of(self, numbers: npt.NDArray[np.int64], rest: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        np.floor_divide(numbers, self.divisor, out=rest)  # quicker than numpy's own remainder
         rest *= self.divisor
         np.subtract(numbers, rest, out=rest)
         if numbers.min() < 0:
             rest[(numbers < 0) & (rest != 0)] -= self.divisor
         return rest
+
+    def _of_narrow(
+        self, numbers: npt.NDArray[Any], copy: npt.NDArray[np.uint32], rest: npt.NDArray[np.uint32]
+    ) -> npt.NDArray[np.uint32]:
+        """Of numbers that fit 32 bits without a sign, which takes half the time."""
+        np.copyto(copy, numbers, casting="unsafe")
+        np.floor_divide(copy, self.divisor, out=rest)
+        rest *= self.divisor
+        return np.subtract(copy, rest, out=rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +111,8 @@ class Condition:
         first, *others = self.operands
         if isinstance(first, Remainder):
             return first.compared(self.function, others[0].as_py(), batch)
+        if self.function in _PATTERNS.values():
+            return as_mask(getattr(pc, self.function)(batch.column(first), pattern=others[0].as_py()))
         return as_mask(pc.call_function(self.function, [_value(operand, batch) for operand in self.operands]))
 
 
@@ -124,9 +144,28 @@ def condition_of(tree: Expr, types: Mapping[str, pa.DataType]) -> Condition | No
         name = _column(column, types)
         plain = name is not None and not isinstance(types[name], pa.BaseExtensionType)
         return Condition(_TESTS[variant], (name,)) if name is not None and plain else None
+    if variant == "Like":
+        return _pattern(tree, types)
     if variant in ("InList", "Between") and not tree.to_variant().negated():
         return _range_or_list(variant, tree.rex_call_operands(), types)
     return None
+
+
+def _pattern(tree: Expr, types: Mapping[str, pa.DataType]) -> Condition | None:
+    """A LIKE that asks for a text, or for its begin, its end or a part of it. ILIKE is the same variant."""
+    like = tree.to_variant()
+    column, pattern = tree.rex_call_operands()
+    name = _column(column, types)
+    literal = None if name is None else _literal(pattern, types[name])
+    is_plain = not like.negated() and like.escape_char() is None and "ILIKE" not in str(tree.canonical_name()).upper()
+    if name is None or literal is None or not is_plain:
+        return None
+    text = str(literal.as_py())
+    wild = text.startswith("%"), text.endswith("%")
+    inner = text[wild[0] : len(text) - wild[1]]
+    if not inner or not _WILD.isdisjoint(inner):
+        return None
+    return Condition(_PATTERNS.get(wild, "equal"), (name, pa.scalar(inner, types[name])))
 
 
 def _both(function: str, left: Condition | None, right: Condition | None) -> Condition | None:

@@ -69,7 +69,7 @@ def take_positions(snapshot: Snapshot, indices: Any, columns: Columns = None) ->
     fragments = np.searchsorted(ends, positions, side="right")
     ranks = positions - snapshot.fragments.first_rows[fragments]
     offsets = ranks.copy()
-    for index in np.unique(fragments).tolist():
+    for index in _distinct(fragments):
         here = fragments == index
         offsets[here] = _offsets_of(snapshot, snapshot.fragments[index], ranks[here])
     return _gather(snapshot, fragments, offsets, columns)
@@ -102,7 +102,7 @@ def take_addresses(snapshot: Snapshot, addresses: Any, columns: Columns = None) 
     fragment_ids, offsets = RowAddress.split(numbers)
     fragments = np.zeros(len(numbers), np.int64)
     live = np.ones(len(numbers), np.bool_)
-    for fragment_id in np.unique(fragment_ids).tolist():
+    for fragment_id in _distinct(fragment_ids):
         here = fragment_ids == fragment_id
         index = _index_of(snapshot, fragment_id)
         fragment = snapshot.fragments[index]
@@ -169,6 +169,13 @@ def _check_range(positions: Indices, rows: int, where: str) -> None:
         raise InvalidRequest(f"Invalid user input: row {highest} is out of range: {where} has {rows} rows.")
 
 
+def _distinct(numbers: npt.NDArray[Any]) -> list[int]:
+    """The different numbers, ascending; most takes are from one fragment."""
+    if not len(numbers) or numbers.min() == numbers.max():
+        return [int(number) for number in numbers[:1]]
+    return [int(number) for number in np.unique(numbers)]
+
+
 def _index_of(snapshot: Snapshot, fragment_id: int) -> int:
     if not snapshot.fragments.has(fragment_id):
         raise InvalidRequest(
@@ -218,9 +225,9 @@ def _runs(snapshot: Snapshot, plan: ReadPlan, places: Addresses) -> Iterator[tup
     shapes = plan.shapes()
     starts = snapshot.fragments.first_rows
     owners, offsets = RowAddress.split(places)
-    indices, begins = np.unique(owners, return_index=True)
+    begins = np.flatnonzero(np.diff(owners, prepend=owners[:1] + 1)) if len(owners) else np.zeros(0, np.int64)
     ends = [*begins[1:].tolist(), len(places)][: len(begins)]
-    for index, begin, end in zip(indices.tolist(), begins.tolist(), ends, strict=True):
+    for index, begin, end in zip(owners[begins].tolist(), begins.tolist(), ends, strict=True):
         scan = FragmentScan(snapshot, plan, shapes, snapshot.fragments[index], int(starts[index]))
         for rows in scan.windows(Rows(no_columns(end - begin), chosen=offsets[begin:end])):
             yield scan, rows

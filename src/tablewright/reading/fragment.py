@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from tablewright.data.context import ReadContext
 from tablewright.data.read import FragmentReader, Rows, beside
 from tablewright.data.rows import bits_of, rows_where
-from tablewright.data.shape import ReadShape
+from tablewright.data.shape import ReadShape, read_shape
 from tablewright.data.sizes import PIECE_ROWS_MAX
 from tablewright.data.system_columns import SystemColumns
 from tablewright.expressions.filters import Predicate
@@ -126,8 +126,8 @@ class ReadPlan:
     def shapes(self) -> tuple[ReadShape, ReadShape]:
         """What both steps read. Pieces for a filter are small enough that threads can share them."""
         rows_max = PIECE_ROWS_MAX if self.predicate is None else _FILTERED_ROWS_MAX
-        first = ReadShape(self.filtered or self.table, self.first.fields, rows_max)
-        return first, ReadShape(self.table, self.rest.fields)
+        first = read_shape(self.filtered or self.table, self.first.fields, rows_max)
+        return first, read_shape(self.table, self.rest.fields)
 
     @property
     def kept(self) -> tuple[str, ...]:

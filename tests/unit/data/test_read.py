@@ -11,8 +11,9 @@ import pytest
 
 import tablewright as tw
 from tablewright.data.read import FragmentReader, read_fragment
-from tablewright.data.shape import ReadShape
+from tablewright.data.shape import ReadShape, read_shape
 from tablewright.errors import CorruptTable
+from tablewright.format.schema import Schema
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
 from tablewright.world import World
@@ -138,3 +139,14 @@ def test_readers_keep_their_files_open(tmp_path: Path) -> None:
     (tmp_path / "t" / "moved").rename(tmp_path / "t" / "data")
     assert sum(len(rows) for rows in reader.read(0, 10, 4)) == 10
     assert [len(rows) for rows in reader.read(3, 10, 4)] == [4, 3]
+
+
+def test_reads_of_one_schema_share_their_shape() -> None:
+    schema = Schema.from_arrow(pa.schema({"a": pa.int64(), "b": pa.string(), "c": pa.list_(pa.int8())}))
+    wanted = schema.project_ids([1])
+    shape = read_shape(schema, wanted)
+    assert read_shape(schema, schema.project_ids([1])) is shape
+    assert read_shape(schema, wanted, 10) is not shape
+    assert read_shape(schema, schema) is not shape
+    other = Schema.from_arrow(schema.to_arrow())
+    assert read_shape(other, other.project_ids([1])).table is other

@@ -37,7 +37,7 @@ def test_sizes_follow_the_width_of_rows(tmp_path: Path) -> None:
 
     assert rows("id") == 1 << 18
     assert rows("vector") == 4096
-    assert rows("id", "text") <= 1 << 15
+    assert rows("id", "text") <= 1 << 16
     assert RowSizes(schema, schema).rows_per_piece(fragment) == 2 * rows("id", "vector", "text")
     numbers = schema.project_ids([0])
     assert RowSizes(schema, numbers).rows_per_piece(fragment) == 1 << 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -27,6 +28,11 @@ BATCH = pa.record_batch(
     }
 )
 SIMPLE = [
+    "s like 'a'",
+    "s like 'a%'",
+    "s like '%B'",
+    "large like '%é%'",
+    "s like 'a%' or i = 3",
     "i = 3",
     "3 = i",
     "i <> 3",
@@ -76,6 +82,13 @@ SIMPLE = [
     "i between 1 and 3",
 ]
 NOT_SIMPLE = [
+    "s ilike 'A%'",
+    "s not like 'a%'",
+    "s like '%'",
+    "s like '%%a'",
+    "s like 'a_'",
+    "s like 'a\\%'",
+    "s like s",
     "not (i = 3)",
     "i not in (1, 3)",
     "i in (1, null)",
@@ -118,6 +131,19 @@ def test_remainders(numbers: list[int | None], divisor: int, value: int, operato
     assert predicate.mask(batch).equals(expected)
 
 
+@given(
+    st.lists(st.none() | st.text("ab%_\n\\é", max_size=6), max_size=20), st.text("ab%_\n\\é", max_size=4), st.booleans()
+)
+def test_patterns(texts: list[str | None], pattern: str, both: bool) -> None:
+    batch = pa.record_batch({"s": pa.array(texts, pa.string())})
+    try:
+        predicate = compile_filter(f"s like '{pattern}%'" if both else f"s like '{pattern}'", batch.schema)
+    except InvalidRequest:
+        return
+    expected = pc.fill_null(replace(predicate, simple=None).mask(batch), False)
+    assert pc.fill_null(predicate.mask(batch), False).equals(expected)
+
+
 @pytest.mark.parametrize("text", [*SIMPLE, *NOT_SIMPLE])
 def test_the_same_rows(text: str) -> None:
     if text == "i % 0 = 1":  # an error, as it should be
@@ -131,3 +157,29 @@ def test_the_same_rows(text: str) -> None:
         expected = pc.fill_null(slow.mask(batch), False)
         assert pc.fill_null(predicate.mask(batch), False).equals(expected)
         assert pc.fill_null(pickle.loads(pickle.dumps(predicate)).mask(batch), False).equals(expected)
+
+
+@pytest.mark.parametrize("divisor", [7, 2**33])
+def test_remainders_of_narrow_and_wide_numbers_in_many_blocks(divisor: int) -> None:
+    numbers = np.concatenate([np.arange(40_000), np.arange(-20_000, 20_000), np.arange(2**40, 2**40 + 20_000), [2**32]])
+    batch = pa.record_batch({"i": pa.array([*numbers.tolist(), None], pa.int64())})
+    predicate = compile_filter(f"i % {divisor} < 3", batch.schema)
+    assert predicate.simple is not None
+    assert predicate.mask(batch).to_pylist() == [*(np.fmod(numbers, divisor) < 3).tolist(), False]
+
+
+@pytest.mark.parametrize(
+    ("text", "selective"),
+    [
+        ("i = 5", True),
+        ("i in (5, 6) and f > 1.5", True),
+        ("i = 5 or f > 1.5", False),
+        ("i = 5 or s = 'x'", True),
+        ("i % 10 = 3", False),
+        ("i > 5", False),
+        ("abs(i) = 5", False),
+    ],
+)
+def test_conditions_that_ask_for_values_are_selective(text: str, selective: bool) -> None:
+    schema = pa.schema([("i", pa.int64()), ("f", pa.float64()), ("s", pa.string())])
+    assert compile_filter(text, schema).is_selective is selective
