@@ -75,7 +75,7 @@ def match_work(plan: MergePlan, scanned: tuple[int, ...], source_rows: int = 0, 
     size = scan_bytes(plan, scanned)
     return Workload(
         bytes_read=size,
-        rows=sum(plan.fragments.by_id(id).physical_rows for id in scanned),
+        rows=int(plan.fragments.physical_rows[plan.fragments.positions(scanned)].sum()),
         files=len(scanned),
         tasks=_parts(size, len(scanned)),
         uses_threads=True,
