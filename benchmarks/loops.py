@@ -34,9 +34,10 @@ Change = Callable[[Any, int], object]
 
 @dataclass(frozen=True)
 class Figures:
-    """Seconds of each change, those of each ``auto``, and resident bytes after each hundred."""
+    """Seconds of each change, and of the processors; seconds of each ``auto``; resident bytes after each hundred."""
 
     changes: list[float]
+    busy: list[float]
     autos: list[float]
     resident: list[int]
 
@@ -44,6 +45,11 @@ class Figures:
     def ratio(self) -> float:
         """The last hundred beside the first."""
         return sum(self.changes[-SOME:]) / sum(self.changes[:SOME])
+
+    @property
+    def busy_ratio(self) -> float:
+        """The same by time of the processors, which tells more while the machine is busy."""
+        return sum(self.busy[-SOME:]) / sum(self.busy[:SOME])
 
     @property
     def growth(self) -> int:
@@ -74,11 +80,12 @@ def loop(place: Path, change: Change, rounds: int, options: dict[str, str]) -> F
     """Change a new table so many times."""
     ds = tablewright.write_dataset(_row(-1), place, storage_options=options)
     ds.update_config(CONFIG)
-    found = Figures([], [], [])
+    found = Figures([], [], [], [])
     for number in range(rounds):
-        started = time.perf_counter()
+        started, busy = time.perf_counter(), time.process_time()
         change(ds, number)
         found.changes.append(time.perf_counter() - started)
+        found.busy.append(time.process_time() - busy)
         if number % AUTO_EVERY == AUTO_EVERY - 1:
             started = time.perf_counter()
             ds.optimize.auto()
@@ -93,7 +100,8 @@ def _line(name: str, found: Figures) -> bool:
     kept = found.ratio <= RATIO_MAX and found.growth <= GROWTH_BYTES_MAX
     print(
         f"   {name:<8} first hundred {hundreds[0]:6.2f} ms each, last {hundreds[-1]:6.2f}, "
-        f"slowest {max(hundreds):6.2f}; ratio {found.ratio:4.2f} (at most {RATIO_MAX})\n"
+        f"slowest {max(hundreds):6.2f}; ratio {found.ratio:4.2f} (at most {RATIO_MAX}), "
+        f"{found.busy_ratio:4.2f} busy\n"
         f"            auto {max(found.autos, default=0):5.2f} s at most; memory {found.resident[-1] // 2**20} MB, "
         f"{found.growth / 2**20:+.0f} MB since it settled (at most {GROWTH_BYTES_MAX // 2**20})"
         f"{'' if kept else '  BROKEN'}",
