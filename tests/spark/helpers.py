@@ -20,7 +20,7 @@ def start(script: str, **environment: str) -> subprocess.Popen[str]:
     )
 
 
-def run(script: str, timeout_seconds: float = 200, **environment: str) -> str:
+def run(script: str, timeout_seconds: float = 500, **environment: str) -> str:
     """What ``script`` prints; fails with its errors if it fails."""
     process = start(script, **environment)
     out, errors = process.communicate(timeout=timeout_seconds)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.spark.helpers import run
+
+pytestmark = pytest.mark.timeout(600)
 
 
 def test_connect_serves_as_well(tmp_path: Path) -> None:
@@ -18,7 +21,7 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
         from tablewright.errors import CorruptTable
         from tablewright.storage import open_store
         from tablewright.world import World
-        import os
+        import os, sys
         os.environ.update(embedded_environment())
         from pyspark.sql import SparkSession
         settings = {
@@ -26,6 +29,8 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.sql.shuffle.partitions": "2",
         }
+        if sys.platform == "linux":  # a session of one's own may have it, too
+            settings["spark.python.daemon.module"] = "tablewright.engine.spark.daemon"
         spark = SparkSession.builder.remote("local[2]").config(map=settings).getOrCreate()
         engine, world = choose_engine(Workload(), spark).engine, World(open_store(os.environ["FOLDER"]))
         absolute = lambda task, world: abs(task)
