@@ -4,6 +4,8 @@
 2. It goes into the open file. A batch is cut where the file reaches ``max_rows_per_file``. ``max_bytes_per_file`` is a
    soft limit, as in Lance: bytes are counted before encoding, the codec collects some 8 MiB, shared among the columns,
    before it writes, so a file is never closed before that, and batches of up to 16 MiB are not cut for it.
+   Where dictionaries have narrow indices, small batches are joined, and a file holds no more values than these count
+   (:mod:`.dictionaries`).
 3. A full file is closed: its name, columns, rows and size in bytes are a fragment without an id yet.
 
 File names come from ``world.ids`` and are unique. If anything fails, all files of this call are removed.
@@ -22,6 +24,7 @@ import pyarrow as pa
 
 from tablewright.data.blob_writer import BlobWriter
 from tablewright.data.conform import conform, solid
+from tablewright.data.dictionaries import FileDictionaries, has_narrow_dictionaries, too_many_values, unified
 from tablewright.data.encoder import DataFileReader, DataFileWriter
 from tablewright.data.layout import FileLayout
 from tablewright.errors import InvalidRequest, TablewrightError
@@ -84,7 +87,7 @@ def write_fragments(
     """
     roll = _Roll(world, schema, options or WriteOptions(), progress)
     try:
-        for batch in batches:
+        for batch in _fitted(batches, roll.arrow):
             roll.write(batch)
         roll.close()
     except BaseException:
@@ -106,8 +109,10 @@ def write_data_file(
     """Write exactly one data file, also for no rows: for columns that are added to a fragment. Returns its rows too."""
     file = _OpenFile(world, schema, version)
     try:
-        for batch in batches:
-            file.write(conform(batch, file.arrow))
+        for batch in _fitted(batches, file.arrow):
+            if (kind := file.dictionaries.overfull(batch)) is not None:
+                raise too_many_values(kind)
+            file.write(batch)
         written = file.close()
         if sidecars is not None:
             sidecars.extend(file.sidecars)
@@ -115,6 +120,12 @@ def write_data_file(
     except BaseException:
         file.abort()
         raise
+
+
+def _fitted(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+    """Batches in the table's shape; joined where their dictionaries have narrow indices."""
+    shaped = (conform(batch, schema) for batch in batches)
+    return unified(shaped) if has_narrow_dictionaries(schema) else shaped
 
 
 def discard_fragments(world: World, fragments: Iterable[Fragment]) -> None:
@@ -169,6 +180,7 @@ class _OpenFile:
         self._blobs = BlobWriter(world.store, path, schema) if prepared_blobs(schema) else None
         self._stored = self.arrow if self._blobs is None else self._blobs.codec_schema(self.arrow)
         self._writer = DataFileWriter(world.store, path, self._stored, version)
+        self.dictionaries = FileDictionaries(self.arrow)
         self.rows = self.bytes = 0
 
     @property
@@ -182,6 +194,7 @@ class _OpenFile:
     def write(self, batch: pa.RecordBatch) -> None:
         assert batch.schema.equals(self.arrow), "a column goes into the file under the field id of its place"
         self._writer.write(batch if self._blobs is None else self._blobs.placed(batch, self._stored))
+        self.dictionaries.add(batch)
         self.rows += batch.num_rows
         self.bytes += batch.nbytes
 
@@ -206,14 +219,15 @@ class _Roll:
 
     def __init__(self, world: World, schema: Schema, options: WriteOptions, progress: WriteProgress | None) -> None:
         self._world, self._schema, self._options, self._progress = world, schema, options, progress
-        self._arrow = schema.to_arrow().remove_metadata()
+        self.arrow = schema.to_arrow().remove_metadata()
         self._file: _OpenFile | None = None
         self.fragments: list[Fragment] = []
         self.sidecars: list[str] = []
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        rest = conform(batch, self._arrow)
+    def write(self, rest: pa.RecordBatch) -> None:
         while rest.num_rows:
+            if self._file is not None and self._file.dictionaries.overfull(rest) is not None:
+                self.close()
             file = self._file or self._open()
             piece = rest.slice(0, self._fitting(rest, file))
             file.write(solid(piece))
@@ -251,5 +265,5 @@ class _Roll:
         return rows
 
     def _is_full(self, file: _OpenFile) -> bool:
-        enough = max(self._options.max_bytes_per_file, _BYTES_BEFORE_CLOSING_MIN // max(1, len(self._arrow)))
+        enough = max(self._options.max_bytes_per_file, _BYTES_BEFORE_CLOSING_MIN // max(1, len(self.arrow)))
         return file.rows >= self._options.max_rows_per_file or file.bytes >= enough

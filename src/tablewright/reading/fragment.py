@@ -25,12 +25,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablewright.data.context import ReadContext
+from tablewright.data.dictionaries import as_one, joined
 from tablewright.data.read import FragmentReader, Rows, beside
 from tablewright.data.rows import bits_of, rows_where
 from tablewright.data.shape import ReadShape, read_shape
 from tablewright.data.sizes import PIECE_ROWS_MAX
 from tablewright.data.system_columns import SystemColumns
 from tablewright.expressions.filters import Predicate
+from tablewright.expressions.kernels import as_mask
 from tablewright.format.fragment import Fragment
 from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
@@ -224,7 +226,7 @@ class FragmentScan:
         else:
             found = (_among(rows, offsets) for rows in reader.read(first, last, size, include_deleted=True))
         parts = [self._with_system(self.plan.rest, reader, rows).batch for rows in found if len(rows)]
-        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+        return as_one(parts)
 
     @property
     def rows_at_a_time(self) -> int:
@@ -312,8 +314,8 @@ def _groups(found: list[tuple[FragmentScan, Rows]]) -> Iterator[list[tuple[Fragm
 def _masks(plan: ReadPlan, batches: list[pa.RecordBatch]) -> list[pa.BooleanArray]:
     """The filter's answer for each batch; null counts as no."""
     assert plan.predicate is not None
-    whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-    mask = plan.predicate.mask(whole)
+    answers = [plan.predicate.mask(each) for each in joined(batches)]
+    mask = answers[0] if len(answers) == 1 else as_mask(pa.concat_arrays(answers))
     mask = pc.fill_null(mask, False) if mask.null_count else mask
     ends = np.cumsum([batch.num_rows for batch in batches]).tolist()
     return [mask.slice(end - batch.num_rows, batch.num_rows) for end, batch in zip(ends, batches, strict=True)]

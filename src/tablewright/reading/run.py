@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from tablewright.data.context import ReadContext
+from tablewright.data.dictionaries import joined
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows
 from tablewright.format.fragment import Fragment, FragmentList
@@ -192,20 +193,16 @@ def coalesced(batches: Iterable[pa.RecordBatch], rows: int = _BUNDLE_ROWS) -> It
     count = 0
     for batch in batches:
         if batch.num_rows >= rows or batch.nbytes >= _COPIED_BYTES_MAX:
-            yield from _together(waiting)
+            yield from joined(waiting)
             waiting, count = [], 0
             yield batch
             continue
         waiting.append(batch)
         count += batch.num_rows
         if count >= rows:
-            yield from _together(waiting)
+            yield from joined(waiting)
             waiting, count = [], 0
-    yield from _together(waiting)
-
-
-def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    return batches if len(batches) <= 1 else [pa.concat_batches(batches)]
+    yield from joined(waiting)
 
 
 def limited(batches: Iterator[pa.RecordBatch], skip: int, take: int | None) -> Iterator[pa.RecordBatch]:
@@ -224,17 +221,20 @@ def limited(batches: Iterator[pa.RecordBatch], skip: int, take: int | None) -> I
 
 
 def exact_batches(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of exactly ``size``, the last one maybe smaller."""
+    """The same rows in batches of exactly ``size``, the last one maybe smaller.
+
+    Batches whose dictionaries do not fit into one are smaller, too.
+    """
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
         while rows + batch.num_rows >= size:
             waiting.append(batch.slice(0, size - rows))
             batch = batch.slice(size - rows)
-            yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
+            yield from joined(waiting)
             waiting, rows = [], 0
         if batch.num_rows:
             waiting.append(batch)
             rows += batch.num_rows
     if waiting:
-        yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
+        yield from joined(waiting)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from tablewright.data.assemble import null_array
+from tablewright.data.dictionaries import as_one
 from tablewright.data.sizes import fixed_width
 from tablewright.format.row_set import Offsets
 
@@ -33,7 +34,7 @@ class Filler:
             return batch
         places = np.full(stop - start, batch.num_rows, np.int64)
         places[offsets - start] = np.arange(batch.num_rows)
-        filled = pa.concat_batches([batch, self._row])
+        filled = as_one([batch, self._row])
         return filled.take(pa.array(places))
 
     def rows(self, count: int) -> pa.RecordBatch:

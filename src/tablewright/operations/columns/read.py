@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import pyarrow as pa
 
 from tablewright.data.context import ReadContext
+from tablewright.data.dictionaries import as_one
 from tablewright.data.read import FragmentReader, Rows, beside, no_columns
 from tablewright.data.shape import ReadShape
 from tablewright.data.system_columns import SystemColumns
@@ -72,7 +72,7 @@ def _together(parts: list[Rows]) -> Rows:
     parts = [rows for rows in parts if len(rows)]
     if len(parts) < 2:
         return parts[0] if parts else _NO_ROWS
-    return Rows(pa.concat_batches([rows.batch for rows in parts]), chosen=np.concatenate([r.offsets for r in parts]))
+    return Rows(as_one([rows.batch for rows in parts]), chosen=np.concatenate([r.offsets for r in parts]))
 
 
 def _within(rows: Rows, start: int, stop: int) -> Rows:

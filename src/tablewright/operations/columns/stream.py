@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tablewright.data.dictionaries import as_one
 from tablewright.format.transaction import Overwrite, Restore, Rewrite, Transaction, UnknownOperation, Update
 from tablewright.operations.columns.schema import InvalidColumns
 from tablewright.reading.projection import Path
@@ -42,7 +43,7 @@ class RowStream:
             count -= parts[-1].num_rows
             if parts[-1].num_rows < batch.num_rows:
                 self._rest = batch.slice(parts[-1].num_rows)
-        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+        return as_one(parts)
 
     def end(self) -> None:
         """There must be nothing left."""

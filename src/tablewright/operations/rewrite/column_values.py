@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
+from tablewright.data.dictionaries import as_one
 from tablewright.errors import InvalidRequest
 from tablewright.format.row_set import Offsets
 
@@ -39,7 +40,7 @@ def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         return batches[0]
     schema = batches[0].schema
     if all(_plain(kind) == kind for kind in schema.types):
-        return pa.concat_batches(batches)
+        return as_one(batches)
     arrays = [
         _again(pa.concat_arrays([_apart(batch.column(index)) for batch in batches]), kind)
         for index, kind in enumerate(schema.types)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tablewright.data.dictionaries import as_one
 from tablewright.data.read import Rows, no_columns
 from tablewright.format.row_ids import RowIdSequence
 from tablewright.format.row_set import Offsets
@@ -75,7 +76,7 @@ class IdWindow:
             for scan, offsets in self.parts
             for batch in scan.complete(Rows(no_columns(len(offsets)), chosen=offsets))
         ]
-        together = found[0] if len(found) == 1 else pa.concat_batches(found)
+        together = as_one(found)
         rank = np.empty(len(self.places), np.int64)
         rank[np.argsort(self.places, kind="stable")] = np.arange(len(rank))
         return together.take(pa.array(rank))
