@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import lance.optimize
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -163,4 +164,29 @@ def test_a_compaction_passes_a_new_index(tmp_path: Path, stable: bool, engine: A
     results = [task.execute(stale) for task in planned.tasks]
     make_indices(lance.dataset(uri))
     ours.optimize.Compaction.commit(stale, results)
+    assert_answers(uri)
+
+
+@STABLE
+@pytest.mark.parametrize(
+    ("first", "second"), [(ours, ours), (lance, ours), (ours, lance)], ids=["us", "theirs", "ours"]
+)
+def test_two_compactions_of_other_fragments_of_one_index(
+    tmp_path: Path, stable: bool, first: Any, second: Any, engine: Any
+) -> None:
+    """Both were planned on the same version, and both move rows that every index covers."""
+    uri = str(tmp_path / "t.lance")
+    table(uri, stable=stable)
+    results = {}
+    for place, library in enumerate((first, second)):
+        dataset = opened(library, uri, engine)
+        options = {"target_rows_per_fragment": 500, "materialize_deletions_threshold": 0.0}
+        tasks = library.optimize.Compaction.plan(dataset, options).tasks
+        assert len(tasks) == 2
+        results[place] = dataset, tasks[place].execute(dataset)
+    before = lance.dataset(uri).count_rows()
+    for place, library in enumerate((first, second)):
+        dataset, result = results[place]
+        library.optimize.Compaction.commit(dataset, [result])
+    assert len(lance.dataset(uri).get_fragments()) == 2 and lance.dataset(uri).count_rows() == before
     assert_answers(uri)

@@ -7,6 +7,7 @@ from tests.differential.test_indices_past_compaction import (
     test_a_compaction_passes_a_new_index,
     test_a_new_index_passes_a_compaction,
     test_answers_after_a_rebase_past_a_compaction,
+    test_two_compactions_of_other_fragments_of_one_index,
 )
 
 pytestmark = pytest.mark.share(4)
@@ -14,4 +15,5 @@ __all__ = [
     "test_a_compaction_passes_a_new_index",
     "test_a_new_index_passes_a_compaction",
     "test_answers_after_a_rebase_past_a_compaction",
+    "test_two_compactions_of_other_fragments_of_one_index",
 ]
