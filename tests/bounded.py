@@ -15,7 +15,9 @@ GIB = 1 << 30
 
 _LIMIT = """
 import resource, sys
-import tablewright, pyarrow, numpy, pyroaring
+import tablewright.api.dataset, datafusion, pyarrow, numpy, pyroaring
+from tablewright.data.encoder import load_codec
+load_codec()
 with open("/proc/self/statm") as file:
     used = int(file.read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + {headroom}, used + {headroom}))

@@ -15,6 +15,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from tests.caches import cached
 from tests.compactor import plan_compaction
 from tests.concurrency.past import WAYS, Attempts, Compact, Planned, Race, counted, newest
 from tests.property.merge_change import Merge
@@ -336,30 +337,30 @@ def test_a_rewrite_of_pylance_that_reordered_rows_is_recognised(
 
 @pytest.mark.parametrize("kind", ["data", "_deletions"])
 @pytest.mark.parametrize("name", ["delete", "update rows", "update columns", "upsert rows", "add column"])
-def test_old_files_that_were_cleaned_up(race: Race, kind: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_files_that_were_cleaned_up(race: Race, kind: str, name: str) -> None:
     """Case 12: without them the map can't be made, or rows not compared, and the operation runs again.
 
     They go after ours has read them.
     """
-    monkeypatch.setattr("tablewright.snapshot.files._is_cached", lambda store, path: False)
-    race.others(Delete(ids_in({9})))
-    race.stale = race.opened()
-    old = list((Path(race.uri) / kind).iterdir())
+    with cached("off"):
+        race.others(Delete(ids_in({9})))
+        race.stale = race.opened()
+        old = list((Path(race.uri) / kind).iterdir())
 
-    def compact_and_clean() -> None:
-        Compact("ours").run(tw, race.opened())
-        for path in old:
-            path.unlink()
+        def compact_and_clean() -> None:
+            Compact("ours").run(tw, race.opened())
+            for path in old:
+                path.unlink()
 
-    race.attempts.forget()
-    race.attempts.meanwhile = compact_and_clean
-    changes(race.model)[name].run(tw, race.stale)
-    by_ids = race.stable and kind == "data"  # row ids are in the manifest, and columns of ours in files of ours
-    assert race.attempts.commits == ([0] if by_ids else [0, 1]), race.attempts.conflicts
-    assert by_ids or "can't be read" in race.attempts.conflicts[0]
-    race.model = changes(race.model)[name].after(race.model, tw.dataset(race.uri).version)
-    for library in (tw, lance):
-        assert_reads_as(library.dataset(race.uri), race.model, stable=race.stable)
+        race.attempts.forget()
+        race.attempts.meanwhile = compact_and_clean
+        changes(race.model)[name].run(tw, race.stale)
+        by_ids = race.stable and kind == "data"  # row ids are in the manifest, and columns of ours in files of ours
+        assert race.attempts.commits == ([0] if by_ids else [0, 1]), race.attempts.conflicts
+        assert by_ids or "can't be read" in race.attempts.conflicts[0]
+        race.model = changes(race.model)[name].after(race.model, tw.dataset(race.uri).version)
+        for library in (tw, lance):
+            assert_reads_as(library.dataset(race.uri), race.model, stable=race.stable)
 
 
 def test_versions_in_between_that_were_cleaned_up(race: Race) -> None:

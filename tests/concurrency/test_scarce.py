@@ -25,7 +25,9 @@ PRELUDE = """
 import json, os, resource, sys, time
 import pyarrow as pa
 import tablewright as tw
+from tablewright.engine.spark.daemon import preload
 
+preload()  # modules can't be imported any more with few descriptors, or as another user
 path = sys.argv[1]
 ROWS = pa.table({"id": range(50, 150), "s": ["y"] * 100})
 

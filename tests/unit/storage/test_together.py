@@ -13,16 +13,20 @@ from tablewright.storage.together import answers_slowly, read_each, together
 
 
 class Slow(SubtreeStore):
-    """A store whose every read waits until ``at_once`` of them are under way."""
+    """A store whose first reads wait until ``at_once`` of them are under way."""
 
     answers_slowly = True  # type: ignore[assignment]
 
     def __init__(self, parent: Store, at_once: int = 1) -> None:
         super().__init__(parent, "t")
-        self._barrier = threading.Barrier(at_once)
+        self._missing, self._lock, self._enough = at_once, threading.Lock(), threading.Event()
 
     def get(self, path: str) -> bytes:
-        self._barrier.wait(timeout=20)
+        with self._lock:
+            self._missing -= 1
+            if self._missing <= 0:
+                self._enough.set()
+        assert self._enough.wait(timeout=60), "reads wait for each other"
         return super().get(path)
 
 
