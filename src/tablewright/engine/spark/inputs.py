@@ -15,10 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablewright.engine.spark.types import cast_batch, frame_schema, spark_schema, spark_type, struct_type
+from tablewright.engine.spark.types import frame_schema, spark_type
 from tablewright.errors import InvalidRequest, SchemaMismatch
 
-__all__ = ["adopted_schema", "frame_of", "requested_schema"]
+__all__ = ["adopted_schema", "requested_schema"]
 
 
 def adopted_schema(frame: Any, wanted: pa.Schema | None) -> pa.Schema:
@@ -81,13 +81,3 @@ def _loose(type: pa.DataType) -> pa.DataType:
     if pa.types.is_large_string(type):
         return pa.string()
     return pa.binary() if pa.types.is_large_binary(type) else type
-
-
-def frame_of(table: pa.Table, spark: Any) -> Any:
-    """A DataFrame of an Arrow table, in its Spark-safe types.
-
-    The schema is given to Spark: left to itself it reads timestamps without a zone in the session's zone.
-    """
-    safe = spark_schema(table.schema)
-    batches = [cast_batch(batch, safe, exact=True) for batch in table.to_batches()]
-    return spark.createDataFrame(pa.Table.from_batches(batches, safe), struct_type(safe))
