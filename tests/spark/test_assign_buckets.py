@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.spark.helpers import frame_of
 
 from tablewright.engine import frame_engine
-from tablewright.engine.spark.inputs import frame_of
 from tablewright.errors import InvalidRequest
 from tablewright.paimon import assign
 from tablewright.paimon.assign import BucketAssignment, assign_buckets

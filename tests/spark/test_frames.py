@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.spark.helpers import written_by_executors
 
 from tablewright.engine import frame_engine
-from tablewright.engine.spark.frames import read_frame, write_frame
+from tablewright.engine.spark.frames import read_frame
 from tablewright.engine.spark.payload import CARRIED_BYTES_MAX
 from tablewright.errors import InternalError, InvalidRequest
 from tablewright.storage import open_store
@@ -50,15 +51,15 @@ def read_files(results: list[tuple[str, int]]) -> pa.Table:
 
 
 def test_partitions_become_files_in_order(spark: Any, world: World, tmp_path: Path) -> None:
-    results = write_frame(spark.range(0, 100_000, 1, 5), make_writer(tmp_path), world, IDS)
+    results = written_by_executors(spark.range(0, 100_000, 1, 5), make_writer(tmp_path), world, IDS)
     assert [rows for _, rows in results] == [20_000] * 5
     assert read_files(results)["id"].to_pylist() == list(range(100_000))
 
 
 def test_empty_partitions_write_nothing(spark: Any, world: World, tmp_path: Path) -> None:
     frame = spark.range(0, 40, 1, 4).where("id between 10 and 19")
-    assert [rows for _, rows in write_frame(frame, make_writer(tmp_path), world, IDS)] == [10]
-    assert write_frame(spark.range(0), make_writer(tmp_path), world, IDS) == []
+    assert [rows for _, rows in written_by_executors(frame, make_writer(tmp_path), world, IDS)] == [10]
+    assert written_by_executors(spark.range(0), make_writer(tmp_path), world, IDS) == []
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -67,19 +68,15 @@ def test_columns_are_chosen_by_name_and_cast(spark: Any, world: World, tmp_path:
     schema = pa.schema(
         {"n": pa.uint8(), "v": pa.list_(pa.float32(), 2), "odd `name.": pa.dictionary(pa.int8(), pa.string())}
     )
-    table = read_files(write_frame(frame, make_writer(tmp_path), world, schema))
+    table = read_files(written_by_executors(frame, make_writer(tmp_path), world, schema))
     assert table.schema == schema
     assert table.to_pylist() == [{"n": 7, "v": [1.0, 2.0], "odd `name.": "x"}]
 
 
-def test_a_value_that_does_not_fit_is_our_error_and_the_other_results_are_kept(
-    spark: Any, world: World, tmp_path: Path
-) -> None:
+def test_a_value_that_does_not_fit_is_our_error(spark: Any, world: World, tmp_path: Path) -> None:
     frame = spark.range(0, 4, 1, 4).selectExpr("if(id = 2, 300L, id) as n")
-    kept: list[tuple[str, int]] = []
     with pytest.raises(InvalidRequest, match="Column 'n' can't be written as uint8"):
-        write_frame(frame, make_writer(tmp_path), world, pa.schema({"n": pa.uint8()}), keep=kept.append)
-    assert [rows for _, rows in kept] == [1, 1, 1]
+        written_by_executors(frame, make_writer(tmp_path), world, pa.schema({"n": pa.uint8()}))
 
 
 def test_other_errors_tell_the_worker_traceback(spark: Any, world: World) -> None:
@@ -87,7 +84,7 @@ def test_other_errors_tell_the_worker_traceback(spark: Any, world: World) -> Non
         raise KeyError("no such thing")
 
     with pytest.raises(InternalError, match=r"(?s)Writing failed on a Spark worker:.*KeyError: 'no such thing'"):
-        write_frame(spark.range(1), write, world, IDS)
+        written_by_executors(spark.range(1), write, world, IDS)
 
 
 def test_a_frame_that_can_not_be_computed_is_named(spark: Any, world: World, tmp_path: Path) -> None:
@@ -104,13 +101,13 @@ def test_a_frame_that_can_not_be_computed_is_named(spark: Any, world: World, tmp
     }
     for cause, frame in frames.items():
         with pytest.raises(InvalidRequest, match=f"(?s)The DataFrame can't be computed.*{cause}") as caught:
-            write_frame(frame, make_writer(tmp_path), world, IDS)
+            written_by_executors(frame, make_writer(tmp_path), world, IDS)
         assert "\tat org.apache" not in str(caught.value)
 
 
 def test_a_task_may_run_twice_but_counts_once(spark: Any, world: World, tmp_path: Path) -> None:
     frame = spark.range(0, 10, 1, 2)
-    first, second = (write_frame(frame, make_writer(tmp_path), world, IDS) for _ in range(2))
+    first, second = (written_by_executors(frame, make_writer(tmp_path), world, IDS) for _ in range(2))
     assert len(list(tmp_path.iterdir())) == 4
     assert read_files(first) == read_files(second)
 
@@ -168,7 +165,7 @@ def test_not_null_stays_not_null(spark: Any, world: World) -> None:
 
 def test_what_spark_does_with_a_frame_can_be_written_again(spark: Any, world: World, tmp_path: Path) -> None:
     frame = read_frame(spark, partial(by_value(numbers), IDS), [(0, 50), (50, 100)], world, IDS)
-    results = write_frame(frame.repartition(3).where("id % 2 = 0"), make_writer(tmp_path), world, IDS)
+    results = written_by_executors(frame.repartition(3).where("id % 2 = 0"), make_writer(tmp_path), world, IDS)
     assert sorted(read_files(results)["id"].to_pylist()) == list(range(0, 100, 2))
 
 
@@ -183,17 +180,15 @@ def put_rows(batches: Iterator[pa.RecordBatch], world: World) -> str:
 
 def test_executors_write_into_the_world_and_their_requests_are_counted(spark: Any, world: World) -> None:
     before = requests_made()
-    kept: list[str] = []
-    paths = write_frame(spark.range(0, 6, 1, 3), by_value(put_rows), world, IDS, keep=kept.append)
+    paths = written_by_executors(spark.range(0, 6, 1, 3), by_value(put_rows), world, IDS)
     assert requests_made() - before == 3
-    assert paths == kept
     assert sorted(paths) == sorted(entry.path for entry in world.store.list("data/"))
 
 
 def test_files_of_a_write_that_fails_are_removed(spark: Any, world: World) -> None:
     for broken in ("if(id = 5, 300L, id) as id", "if(id = 5, 1 div (id - 5), id) as id"):
         with pytest.raises(InvalidRequest):
-            write_frame(
+            written_by_executors(
                 spark.range(0, 6, 1, 3).selectExpr(broken), by_value(put_rows), world, pa.schema({"id": pa.int8()})
             )
         assert not list(world.store.list("data/"))
@@ -202,7 +197,7 @@ def test_files_of_a_write_that_fails_are_removed(spark: Any, world: World) -> No
 def test_memory_is_no_place_for_workers(spark: Any) -> None:
     engine = frame_engine(spark)
     with pytest.raises(InvalidRequest, match="lives in the memory of this process"):
-        engine.write_frame(spark.range(1), by_value(put_rows), memory_world(), IDS)
+        engine.gather_frame(spark.range(1), by_value(put_rows), memory_world(), IDS)
     with pytest.raises(InvalidRequest, match="lives in the memory of this process"):
         engine.read_frame(partial(by_value(numbers), IDS), [(0, 1)], memory_world(), IDS)
     with pytest.raises(InvalidRequest, match="lives in the memory of this process"):

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from tests.concurrency.leftovers import unreferenced
 from tests.depth import deep, pairs_first
+from tests.spark.helpers import frame_of
 from tests.unit.operations.merge_insert.merge_model import (
     CASES,
     GONE,
@@ -32,7 +33,6 @@ from tests.unit.operations.merge_insert.merge_model import (
 )
 
 import tablewright as tw
-from tablewright.engine.spark.inputs import frame_of
 from tablewright.errors import InvalidRequest, SchemaMismatch
 
 COUNTS = ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 from tests.concurrency.leftovers import unreferenced
 from tests.depth import deep, pairs_first
+from tests.spark.helpers import frame_of
 from tests.unit.operations.merge_insert.merge_model import CASES, KEYS, builder, expected, sorted_rows, source, target
 from tests.unit.operations.merge_insert.merge_model import TableRow as Row
 
 import tablewright as tw
-from tablewright.engine.spark.inputs import frame_of
 from tablewright.errors import CorruptTable
 from tablewright.operations.merge_insert.limits import MatchLimits, MergeLimits
 from tablewright.operations.merge_insert.match import shuffle

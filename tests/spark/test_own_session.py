@@ -58,7 +58,7 @@ def write(batches, world):
             pass
     return name
 
-names = engine.write_frame(spark.range(0, 100, 1, 4), write, world, pa.schema({"id": pa.int64()}))
+names = engine.gather_frame(spark.range(0, 100, 1, 4), write, world, pa.schema({"id": pa.int64()}), bytes_max=0).results
 rows = [row for name in names for row in pa.ipc.open_file(name).read_all()["id"].to_pylist()]
 print(rows == list(range(100)), len(names), len(list(Path(folder).glob("*.arrow"))))
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.spark.helpers import frame_of, written_by_executors
 
-from tablewright.engine.spark.frames import read_frame, write_frame
-from tablewright.engine.spark.inputs import adopted_schema, frame_of, requested_schema
+from tablewright.engine.spark.frames import read_frame
+from tablewright.engine.spark.inputs import adopted_schema, requested_schema
 from tablewright.engine.spark.types import cast_batch, frame_schema, spark_schema, struct_type
 from tablewright.errors import InvalidRequest, SchemaMismatch
 from tablewright.storage import open_store
@@ -99,7 +100,7 @@ def world(tmp_path: Path) -> World:
 
 def test_every_type_there_and_back(spark: Any, world: World) -> None:
     frame = read_frame(spark, read, [TABLE], world, TABLE.schema)
-    back = pa.concat_tables(write_frame(frame, collect, world, TABLE.schema))
+    back = pa.concat_tables(written_by_executors(frame, collect, world, TABLE.schema))
     assert back.schema == TABLE.schema
     assert back.num_rows == 3
     different = [name for name in TABLE.column_names if not back[name].equals(TABLE[name])]
@@ -130,7 +131,7 @@ def test_local_rows_become_a_frame_and_come_back(spark: Any, world: World) -> No
     try:
         spark.conf.set("spark.sql.session.timeZone", "America/Lima")
         frame = frame_of(TABLE, spark)
-        back = pa.concat_tables(write_frame(frame, collect, world, adopted_schema(frame, TABLE.schema)))
+        back = pa.concat_tables(written_by_executors(frame, collect, world, adopted_schema(frame, TABLE.schema)))
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
     different = [name for name in TABLE.column_names if back[name].to_pylist() != TABLE[name].to_pylist()]
@@ -141,7 +142,7 @@ def test_local_rows_become_a_frame_and_come_back(spark: Any, world: World) -> No
 def test_below_microseconds_is_cut(spark: Any, world: World) -> None:
     table = pa.table({"t": pa.array([1_999], pa.timestamp("ns")), "d": pa.array([1_999], pa.duration("ns"))})
     frame = read_frame(spark, read, [table], world, table.schema)
-    back = pa.concat_tables(write_frame(frame, collect, world, table.schema))
+    back = pa.concat_tables(written_by_executors(frame, collect, world, table.schema))
     assert back["t"].cast(pa.int64()).to_pylist() == [1_000]
     assert back["d"].cast(pa.int64()).to_pylist() == [1_000]
 
@@ -152,7 +153,7 @@ def test_naive_timestamps_do_not_shift_with_the_session_zone(spark: Any, world: 
     try:
         spark.conf.set("spark.sql.session.timeZone", "America/Lima")
         frame = read_frame(spark, read, [table], world, table.schema)
-        assert pa.concat_tables(write_frame(frame, collect, world, table.schema)).equals(table)
+        assert pa.concat_tables(written_by_executors(frame, collect, world, table.schema)).equals(table)
         assert frame_schema(frame) == table.schema
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
@@ -181,7 +182,7 @@ def test_a_schema_that_is_asked_for_is_cast_to(spark: Any, world: World) -> None
     frame = spark.sql("select 1L as n, array(1.5d, 2.5d) as v, 'x' as s")
     wanted = pa.schema({"s": pa.large_string(), "v": pa.list_(pa.float32(), 2), "n": pa.uint8()})
     assert requested_schema(frame, wanted) == wanted
-    back = pa.concat_tables(write_frame(frame, collect, world, wanted))
+    back = pa.concat_tables(written_by_executors(frame, collect, world, wanted))
     assert back.to_pylist() == [{"s": "x", "v": [1.5, 2.5], "n": 1}]
     with pytest.raises(SchemaMismatch, match=r"missing=\['m'\], unexpected=\['n', 's', 'v'\]"):
         requested_schema(frame, pa.schema({"m": pa.int8()}))

@@ -120,27 +120,11 @@ class Engine(Protocol):
 
 
 class FrameEngine(Engine, Protocol):
-    """An engine that also reads and writes DataFrames, whose rows never pass through this process."""
+    """An engine that also reads and writes DataFrames, whose rows stay outside this process unless few."""
 
     @property
     def session(self) -> Any:
         """The Spark session; asking for it starts an embedded one if there is none."""
-
-    def write_frame(
-        self,
-        frame: Any,
-        run: Callable[[Iterator[pa.RecordBatch], World], R],
-        world: World,
-        schema: pa.Schema,
-        *,
-        describe: str = "Writing",
-        keep: Callable[[R], None] | None = None,
-    ) -> list[R]:
-        """``run(batches, world)`` for each partition that has rows, cast to ``schema``; results in their order.
-
-        :class:`~tablewright.errors.InvalidRequest` if ``frame`` can't be computed, or if workers can't reach the
-        location. If it fails, all files that it wrote are removed.
-        """
 
     def gather_frame(
         self,
@@ -152,9 +136,13 @@ class FrameEngine(Engine, Protocol):
         describe: str = "Writing",
         bytes_max: int = COLLECTED_BYTES,
     ) -> Gathered[R]:
-        """As :meth:`write_frame`, but a DataFrame of about ``bytes_max`` or less comes back as rows, in the same job.
+        """``run(batches, world)`` for each partition that has rows, cast to ``schema``; results in their order.
 
-        It is computed once in either case. Partitions that came back from a larger one are given to ``run`` here.
+        A DataFrame of about ``bytes_max`` or less comes back as rows instead, in the same job. It is computed once in
+        either case. Partitions that came back from a larger one are given to ``run`` here. With 0 no row comes back.
+
+        :class:`~tablewright.errors.InvalidRequest` if ``frame`` can't be computed, or if workers can't reach the
+        location. If it fails, all files that it wrote are removed.
         """
 
     def read_frame(

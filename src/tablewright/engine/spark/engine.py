@@ -14,7 +14,7 @@ from tablewright.engine.base import COLLECTED_BYTES, Gathered, Outcome
 from tablewright.engine.groups import Finished, Message, OpenGroup, PlaceRows
 from tablewright.engine.shared import require_shared
 from tablewright.engine.spark.exchange import exchange
-from tablewright.engine.spark.frames import gather_frame, read_frame, write_frame
+from tablewright.engine.spark.frames import gather_frame, read_frame
 from tablewright.engine.spark.groups import add_group_column, finish_groups
 from tablewright.engine.spark.session import embedded_session
 from tablewright.engine.spark.tasks import run_tasks
@@ -96,19 +96,6 @@ class SparkEngine:
             partitions=partitions,
             describe=describe,
         )
-
-    def write_frame(
-        self,
-        frame: Any,
-        run: Callable[[Iterator[pa.RecordBatch], World], R],
-        world: World,
-        schema: pa.Schema,
-        *,
-        describe: str = "Writing",
-        keep: Callable[[R], None] | None = None,
-    ) -> list[R]:
-        """Let the executors of a DataFrame write it; results in the order of its partitions."""
-        return write_frame(frame, run, world, schema, describe=describe, keep=keep)
 
     def gather_frame(
         self,

@@ -39,33 +39,10 @@ from tablewright.engine.spark.worker import FewRows, WorldAddress, fitted, read_
 from tablewright.errors import InternalError, InvalidRequest
 from tablewright.world import World
 
-__all__ = ["gather_frame", "read_frame", "task_frame", "write_frame"]
+__all__ = ["gather_frame", "read_frame", "task_frame"]
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-def write_frame(
-    frame: Any,
-    run: Callable[[Iterator[pa.RecordBatch], World], R],
-    world: World,
-    schema: pa.Schema,
-    *,
-    describe: str = "Writing",
-    keep: Callable[[R], None] | None = None,
-) -> list[R]:
-    """Let executors write ``frame``: ``run(batches of schema, world)`` per partition that has rows.
-
-    Returns the results in the order of the partitions. ``run`` has to be picklable. A DataFrame that Spark can't
-    compute is :class:`InvalidRequest`.
-    """
-    with marked_files(world) as mark:
-        outcomes = _outcomes(frame, _by_position(frame, schema), run, WorldAddress.of(world, mark), schema, 0, describe)
-        if keep is not None:
-            for outcome in outcomes:
-                if outcome.error is None:
-                    keep(outcome.unwrap())
-        return [outcome.unwrap() for outcome in outcomes]
 
 
 def gather_frame(
@@ -77,7 +54,11 @@ def gather_frame(
     describe: str = "Writing",
     bytes_max: int = COLLECTED_BYTES,
 ) -> Gathered[R]:
-    """The rows of ``frame`` in ``schema`` if they are few; otherwise as :func:`write_frame`."""
+    """The rows of ``frame`` in ``schema`` if they are few; otherwise executors write it.
+
+    They call ``run(batches of schema, world)`` per partition that has rows; results come in the order of the
+    partitions. ``run`` has to be picklable. A DataFrame that Spark can't compute is :class:`InvalidRequest`.
+    """
     require_shared(world.store.location)
     columns = _by_position(frame, schema)
     if bytes_max and _is_on_driver(columns, bytes_max):
