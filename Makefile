@@ -1,5 +1,6 @@
 # Each verb installs what it needs into .venv by itself. Bare `make` prints the verbs.
 # pypaimon, a referee of the tests, has pins that clash with ours: it lives in .venv-pypaimon, and only there.
+# .venv-pyspark40 has the oldest PySpark that we run with, and finds all other packages in .venv.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -13,20 +14,24 @@ STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum 
 PYPAIMON       := .venv-pypaimon
 PYPAIMON_STAMP := $(PYPAIMON)/.installed-$(shell cksum < constraints-pypaimon.txt | cut -d' ' -f1)
 
+PYSPARK40       := .venv-pyspark40
+PYSPARK40_STAMP := $(PYSPARK40)/.installed-$(shell cksum < constraints-pyspark40.txt | cut -d' ' -f1)
+REFEREES        := $(PYPAIMON_STAMP) $(PYSPARK40_STAMP)
+
 help: ## print the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## what everything needs, into .venv
 
-referee: $(PYPAIMON_STAMP) ## pypaimon, which judges the Paimon tests, into .venv-pypaimon
+referee: $(REFEREES) ## pypaimon, which judges the Paimon tests, and the oldest PySpark, into environments of their own
 
-demo: $(STAMP) ## the life of a table on embedded Spark, in a minute: written, upserted, compacted under a writer, cleaned
+demo: $(STAMP) ## the life of a table on embedded Spark, in a minute: written, merged by SQL, compacted under a writer, cleaned
 	@$(PYTHON) examples/demo.py
 
-test: $(STAMP) $(PYPAIMON_STAMP) ## all tests, Spark included
+test: $(STAMP) $(REFEREES) ## all tests, Spark included
 	@$(PYTEST)
 
-soak: $(STAMP) $(PYPAIMON_STAMP) ## all tests at the promised numbers of examples and races, new examples in every run
+soak: $(STAMP) $(REFEREES) ## all tests at the promised numbers of examples and races, new examples in every run
 	@TABLEWRIGHT_HYPOTHESIS=$${TABLEWRIGHT_HYPOTHESIS:-search} TABLEWRIGHT_DEPTH=inf $(PYTEST)
 
 quick: $(STAMP) ## unit and property tests: no JVM, no pylance as a referee, no slow ones; in two or three minutes
@@ -76,4 +81,14 @@ $(PYPAIMON_STAMP): constraints-pypaimon.txt | $(STAMP)
 	@rm -rf $(PYPAIMON)
 	@$(PYTHON) -m venv $(PYPAIMON)
 	@$(PYPAIMON)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints-pypaimon.txt 'pypaimon==2.1.*'
+	@touch $@
+
+# The oldest PySpark, before .venv on the path of its Python.
+$(PYSPARK40_STAMP): constraints-pyspark40.txt | $(STAMP)
+	@echo "Installing PySpark 4.0 into $(PYSPARK40) (once) …"
+	@rm -rf $(PYSPARK40)
+	@$(PYTHON) -m venv $(PYSPARK40)
+	@$(PYSPARK40)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints-pyspark40.txt 'pyspark==4.0.*'
+	@echo "import site; site.addsitedir('$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')')" \
+	  > "$$($(PYSPARK40)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/zz_venv.pth"
 	@touch $@

@@ -2,7 +2,7 @@
 
 A workload is a module of this folder with ``run() -> bool``: it prints its figures, which are ratios measured side by
 side in one run, and returns whether they keep what it promises. ``python -m benchmarks NAME…`` runs only those; one
-with ``BY_DEFAULT = False`` has to be named. ``--only`` and ``--warm`` go to the workloads whose ``run`` takes them.
+with ``BY_DEFAULT = False`` has to be named. Options such as ``--only`` go to the workloads whose ``run`` takes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", help="rows of a workload, by name, with commas between")
     parser.add_argument("--warm", action="store_true", help="leave out what is measured in processes of its own")
     parser.add_argument("--rounds", type=int, help="how often a loop runs")
+    parser.add_argument("--keep", help="versions that a loop keeps: a number, or an age such as 1m")
     parser.add_argument("--fsync", action="store_true", help="wait for the disk, where a loop asks")
+    parser.add_argument("--rows", type=int, help="how large tables are, where a workload asks")
+    parser.add_argument("--large", action="store_true", help="the largest table too, where a workload asks")
     given = vars(parser.parse_args(arguments))
     names, known = given.pop("names"), workloads()
     unknown = [name for name in names if name not in known]
@@ -40,7 +43,8 @@ def main(arguments: list[str]) -> int:
         if names or getattr(workload, "BY_DEFAULT", True):
             print(f"── {name}", flush=True)
             taken = inspect.signature(workload.run).parameters
-            kept[name] = bool(workload.run(**{option: value for option, value in given.items() if option in taken}))
+            asked = {option: value for option, value in given.items() if option in taken and value is not None}
+            kept[name] = bool(workload.run(**asked))
     for name, good in kept.items():
         print(f"{'kept  ' if good else 'BROKEN'} {name}")
     return 0 if all(kept.values()) else 1

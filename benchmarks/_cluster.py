@@ -22,12 +22,16 @@ START_SECONDS_MAX = 180.0
 
 
 @contextmanager
-def standalone_cluster(memory: str = "1g") -> Iterator[str]:
-    """The master's address, while the cluster runs. Its processes are ended by their ids."""
+def standalone_cluster(memory: str = "1g", logs: Path | None = None) -> Iterator[str]:
+    """The master's address, while the cluster runs. Its processes are ended by their ids.
+
+    ``logs`` is where the logs of master, workers and executors are, which otherwise go with the cluster.
+    """
     address = f"spark://127.0.0.1:{_free_port()}"
     port = address.rpartition(":")[2]
     processes: list[subprocess.Popen[bytes]] = []
-    with tempfile.TemporaryDirectory(prefix="tablewright-cluster-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tablewright-cluster-") as temporary:
+        folder = logs or Path(temporary)
         try:
             master = ["org.apache.spark.deploy.master.Master", "--port", port, "--webui-port", "0"]
             processes.append(_start([*master, "--host", "127.0.0.1"], Path(folder, "master.log"), "127.0.0.1"))
@@ -47,7 +51,8 @@ def standalone_cluster(memory: str = "1g") -> Iterator[str]:
 
 def _start(arguments: list[str], log: Path, host: str) -> subprocess.Popen[bytes]:
     home = str(Path(pyspark.__file__).parent)
-    environment = {**os.environ, **embedded_environment(), "SPARK_HOME": home, "SPARK_LOCAL_IP": host}
+    brief = {"SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1"}  # master and workers start processes and wait
+    environment = {**os.environ, **embedded_environment(), **brief, "SPARK_HOME": home, "SPARK_LOCAL_IP": host}
     with log.open("wb") as output:
         return subprocess.Popen(
             [f"{home}/bin/spark-class", *arguments], env=environment, stdout=output, stderr=subprocess.STDOUT

@@ -1,4 +1,7 @@
-"""Spark's daemon of Python workers, none of which may have more than 1 GiB of data. See ``merge_memory.py``."""
+"""The daemon of Python workers that embedded sessions have, none of which may have more than 1 GiB of data.
+
+See ``merge_memory.py``.
+"""
 
 from __future__ import annotations
 
@@ -11,4 +14,4 @@ WORKER_BYTES_MAX = 1 << 30
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_DATA, (WORKER_BYTES_MAX, WORKER_BYTES_MAX))
-    runpy.run_module("pyspark.daemon", run_name="__main__")
+    runpy.run_module("tablewright.engine.spark.daemon", run_name="__main__")

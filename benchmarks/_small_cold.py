@@ -1,7 +1,7 @@
 """One cold measurement, in a process of its own: ``python -m benchmarks._small_cold WHO ROW PLACE TINY``.
 
 The library is imported, and the same is done to a tiny table first; what that takes is printed beside. ``WHO`` is
-``tablewright``, ``lance``, or ``floor``: the codec alone, by one thread, then by as many as we use.
+``tablewright``, ``lance``, or the codec alone: ``one`` by one thread, ``all`` by as many as we use.
 """
 
 from __future__ import annotations
@@ -27,13 +27,10 @@ def _seconds(work: Callable[[], object]) -> float:
 def main(who: str, name: str, place: Path, tiny: Path) -> dict[str, float]:
     """The seconds of the first act, and of all before it."""
     row = next(row for row in ROWS if row.name == name)
-    if who == "floor":
-        taken, columns = name == "take", row.columns or ()
-        floor(tiny, columns, 1, taken=taken)
-        return {
-            "one": _seconds(lambda: floor(place, columns, 1, taken=taken)),
-            "all": _seconds(lambda: floor(place, columns, THREADS, taken=taken)),
-        }
+    if who in ("one", "all"):
+        taken, columns, threads = name == "take", row.columns or (), 1 if who == "one" else THREADS
+        floor(tiny, columns, threads, taken=taken)
+        return {"act": _seconds(lambda: floor(place, columns, threads, taken=taken))}
     rows = TABLES[row.table].rows
     row.act(Side(who, tiny, min(10, rows)), 0)()
     ready = time.perf_counter() - started

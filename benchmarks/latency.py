@@ -3,7 +3,8 @@
 The proxy stands between every client and the server, so the codec's own requests are slowed as well. The promises: an
 append takes at most 0.4 s, a one-row upsert into 500 fragments 2 s (nothing of the table was read before), a delete of
 one row by a key with a BTREE 1 s. pylance stands beside, without a promise. Server and proxy are processes of their
-own; both are written in Python, and answer some hundred requests a second.
+own; both are written in Python, and answer some hundred requests a second: the line of bare requests, one for each data
+file, is what the first upsert can't be faster than.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from statistics import median
 from typing import Any
@@ -22,11 +24,13 @@ import pyarrow as pa
 from tests.s3 import new_bucket, options_for, s3_server
 
 import tablewright
+from tablewright.storage import open_store
 
 __all__ = ["run"]
 
 BY_DEFAULT = False
 SECONDS, FRAGMENTS, RUNS = 0.03, 500, 5
+AT_ONCE = 64
 
 
 def _rows(start: int, stop: int) -> pa.Table:
@@ -54,6 +58,14 @@ def _seconds(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
+
+
+def _bare_requests(ds: Any, uri: str, far: dict[str, str]) -> float:
+    """The seconds of reading every data file of a table once, and nothing else."""
+    store = open_store(uri, far)
+    paths = [file.path for fragment in ds.get_fragments() for file in fragment.data_files()][:FRAGMENTS]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return _seconds(lambda: list(pool.map(lambda path: store.get(f"data/{path}"), paths)))
 
 
 def _line(name: str, ours: list[float], theirs: list[float], most: float | None) -> bool:
@@ -86,6 +98,7 @@ def _measured(place: Callable[[str], str], near: dict[str, str], far: dict[str, 
     both: list[Any] = [ours, theirs]
     cold = [[_seconds(lambda ds=ds: _upsert(ds, 7))] for ds in both]
     kept = _line(f"upsert of one row, {FRAGMENTS} fragments, cold", *cold, 2.0)
+    _line(f"{FRAGMENTS} bare requests, {AT_ONCE} at a time", [_bare_requests(ours, uris["ours"], far)], [], None)
     warm = [[_seconds(lambda ds=ds, n=n: _upsert(ds, n)) for n in range(20, 20 + RUNS)] for ds in both]
     kept &= _line("upsert of one row, warm", *warm, 2.0)
     appends = [[_seconds(lambda ds=ds: ds.insert(_rows(-1, 0))) for _ in range(RUNS)] for ds in both]

@@ -26,7 +26,7 @@ from benchmarks._limited_daemon import WORKER_BYTES_MAX
 import tablewright
 from tablewright.engine.spark.session import embedded_session
 
-__all__ = ["BY_DEFAULT", "run"]
+__all__ = ["BY_DEFAULT", "Peaks", "run"]
 
 BY_DEFAULT = False
 ROWS, DIMENSIONS, ROWS_PER_BATCH, FRAGMENTS = 2_000_000, 512, 8192, 8
@@ -46,7 +46,7 @@ def _written(place: Path, keys: np.ndarray, seed: int) -> Any:
     )
 
 
-class _Peaks:
+class Peaks:
     """The most memory that processes of this tree ever held, by what they are."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class _Peaks:
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> _Peaks:
+    def __enter__(self) -> Peaks:
         self._thread.start()
         return self
 
@@ -94,7 +94,7 @@ def run(rows: int = ROWS) -> bool:
         source = _written(directory / "s.lance", np.random.default_rng(0).permutation(keys), 2)
         print(f"   {rows} rows, {size / 1e9:.2f} GB in {FRAGMENTS} fragments", flush=True)
         merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        with _Peaks() as peaks:
+        with Peaks() as peaks:
             started = time.perf_counter()
             result = merge.execute(source.to_spark(spark))
             seconds = time.perf_counter() - started

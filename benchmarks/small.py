@@ -78,7 +78,7 @@ def _cold(row: Row, directory: Path) -> dict[str, float]:
     """Median seconds of both and of the floor, each in a process of its own."""
     found: dict[str, list[float]] = {}
     for _ in range(RUNS_COLD):
-        for who in (*BOTH, *(("floor",) if row.columns is not None else ())):
+        for who in (*BOTH, *(("one", "all") if row.columns is not None else ())):
             place = _place(row, directory, "cold", row.table)
             tiny = _place(row, directory, "cold-tiny", f"tiny-{row.table}")
             for name, seconds in _child(who, row.name, place, tiny).items():

@@ -37,6 +37,11 @@ SCHEMA = pa.schema(
         pa.field("embedding", pa.list_(pa.float32(), DIMENSIONS)),
     ]
 )
+MERGE = """
+    MERGE INTO tablewright.`{uri}` AS t USING crawled AS s ON t.id = s.id
+    WHEN MATCHED THEN UPDATE SET title = s.title, crawled = s.crawled, embedding = s.embedding, visits = t.visits + 1
+    WHEN NOT MATCHED THEN INSERT *
+"""
 console = Console()
 
 
@@ -54,7 +59,7 @@ def main(arguments: list[str]) -> int:
 
 
 def steps(uri: str) -> bool:
-    """Written, upserted, updated, deleted, compacted under a writer, changes read, cleaned; then pylance is asked."""
+    """Written, merged, counted, updated, deleted, compacted under a writer, cleaned; then pylance is asked."""
     with step("Start an embedded Spark session"):
         from tablewright.engine.spark.session import embedded_session
 
@@ -66,10 +71,15 @@ def steps(uri: str) -> bool:
     ds.tags.create("first-crawl", ds.version)
     tell(ds, "tagged [cyan]first-crawl[/]")
 
-    with step("Upsert the next day's 5,000: those that are known are updated, new ones are inserted"):
-        merge = ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        counts = merge.execute(documents(spark, 18_000, 23_000, "2026-01-02"))
-    tell(ds, f"({counts['num_updated_rows']:,} updated, {counts['num_inserted_rows']:,} inserted)")
+    with step("MERGE INTO it the next day's 5,000: those that are known are updated, new ones are inserted"):
+        documents(spark, 18_000, 23_000, "2026-01-02").createOrReplaceTempView("crawled")
+        counts = tw.sql(spark, MERGE.format(uri=uri)).first()
+    ds.checkout_latest()
+    tell(ds, f"({counts.num_updated_rows:,} updated, {counts.num_inserted_rows:,} inserted)")
+
+    with step("Count the topics in Spark, through the data source: one column is read"):
+        topics = spark.read.format("tablewright").option("columns", "topic").load(uri).groupBy("topic").count()
+        show(topics.orderBy("topic").toArrow())
 
     with step("Update one column: it is written in place, the embeddings stay where they are"):
         counts = ds.update({"visits": "visits + 1"}, where="topic IN ('astronomy', 'databases')")

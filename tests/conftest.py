@@ -14,6 +14,16 @@ from tests.s3 import s3_bucket, s3_endpoint, s3_options, slow_s3
 __all__ = ["s3_bucket", "s3_endpoint", "s3_options", "slow_s3"]  # fixtures
 
 HERE = Path(__file__).parent
+OWN_SESSIONS = {
+    "test_own_session.py": "own process",
+    "test_worker_python.py": "own process",
+    "test_cluster.py": "cluster",
+    "test_fault_points.py": "faults",
+    "test_killed_driver.py": "killed driver",
+    "test_oldest.py": "oldest PySpark",
+    "test_processes.py": "processes",
+}
+"""Modules of tests/spark that don't use the session that the others share, and what may run beside them."""
 
 # No test can cut the power, and waiting for the disk takes longer than most tests. Those about `fsync` watch the calls.
 os.fsync = lambda descriptor: None
@@ -41,14 +51,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """`--dist loadscope` means here: all of tests/spark in one process, which owns the one session; else by file."""
+    """`--dist loadscope` means here: tests of the one Spark session in one process, which owns it; else by file.
+
+    Modules of tests/spark whose sessions are in processes of their own don't wait for the others.
+    """
     if config.getvalue("dist") != "loadscope":
         return None
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if nodeid.startswith("tests/spark/") else nodeid.split("::")[0]
+            path = nodeid.split("::")[0]
+            if not path.startswith("tests/spark/"):
+                return path
+            return OWN_SESSIONS.get(path.rpartition("/")[2], "spark")
 
     return Scheduling(config, log)
 

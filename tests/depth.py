@@ -13,7 +13,7 @@ import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-__all__ = ["DEPTH", "deep", "pairs_first"]
+__all__ = ["DEPTH", "deep", "pairs_first", "stride"]
 
 DEPTH = float(os.environ.get("TABLEWRIGHT_DEPTH", "1"))
 
@@ -25,6 +25,11 @@ def deep(ci: int, full: int) -> int:
     """The number to use: `ci` times the depth, at least 1 and never more than `full`."""
     wanted = ci * DEPTH
     return full if wanted >= full else max(1, round(wanted))
+
+
+def stride(ci: int) -> int:
+    """The step to take through what is counted off: `ci` at the depth of CI, 1 where all of it is wanted."""
+    return max(1, round(ci / DEPTH))
 
 
 def pairs_first(items: Iterable[tuple[Item, Facts]]) -> list[Item]:

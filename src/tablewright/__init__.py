@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     )
     from tablewright.fragment import DataFile, FragmentMetadata, LanceFragment
     from tablewright.schema import LanceField, LanceSchema
+    from tablewright.spark.table import table
+    from tablewright.spark.upsert import stream_upsert
+    from tablewright.statements.names import register
+    from tablewright.statements.run import sql
     from tablewright.transaction.affected import AffectedRows
     from tablewright.udf import BatchUDF, batch_udf
 else:
@@ -61,7 +65,11 @@ else:
             "errors": "tablewright.errors",
             "fragment": "tablewright.fragment",
             "optimize": "tablewright.optimize",
+            "register": "tablewright.statements.names:register",
             "schema": "tablewright.schema",
+            "sql": "tablewright.statements.run:sql",
+            "stream_upsert": "tablewright.spark.upsert:stream_upsert",
+            "table": "tablewright.spark.table:table",
             "udf": "tablewright.udf",
             "write_dataset": "tablewright.dataset:write_dataset",
         },
@@ -92,7 +100,11 @@ __all__ = [
     "errors",
     "fragment",
     "optimize",
+    "register",
     "schema",
+    "sql",
+    "stream_upsert",
+    "table",
     "udf",
     "write_dataset",
 ]

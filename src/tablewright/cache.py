@@ -71,9 +71,11 @@ class Cache:
 
     >>> cache = Cache(bytes_max=1000)
     >>> cache.keep(("words", "a"), "first", 300)
+    True
     >>> cache.find(("words", "a")), cache.find(("words", "b"))
     ('first', None)
     >>> cache.keep(("words", "b"), "big", 700)
+    True
     >>> cache.find(("words", "a")), cache.stats().evictions
     (None, 1)
     """
@@ -129,17 +131,20 @@ class Cache:
                 self._hits[kind] = self._hits.get(kind, 0) + len(found) - misses
         return found
 
-    def keep(self, key: Key, value: object, size: int) -> None:
-        """Keep ``value``, of this many bytes, at ``key``; it replaces one that is there."""
+    def keep(self, key: Key, value: object, size: int) -> bool:
+        """Keep ``value``, of this many bytes, at ``key``; it replaces one that is there. Whether it is kept: not if it
+        alone exceeds the budget.
+        """
         size += _ENTRY_BYTES
         if size > self._bytes_max:
-            return
+            return False
         with self._lock:
             before = self._entries.pop(key, None)
             self._entries[key] = (value, size)
             self._bytes_used += size - (0 if before is None else before[1])
             gone = self._evict()
         gone.clear()
+        return True
 
     def drop(self, key: Key) -> None:
         """Forget the value at ``key``, if there is one."""
@@ -225,9 +230,9 @@ class CacheKind(Generic[T]):
         self.keep(key, value, size)
         return value
 
-    def keep(self, key: Hashable, value: T, size: int) -> None:
-        """Keep ``value``, of this many bytes, at ``key``; it replaces one that is there."""
-        process_cache().keep((self.name, key), value, size)
+    def keep(self, key: Hashable, value: T, size: int) -> bool:
+        """Keep ``value``, of this many bytes, at ``key``; it replaces one that is there. Whether it is kept."""
+        return process_cache().keep((self.name, key), value, size)
 
     def drop(self, key: Hashable) -> None:
         """Forget the value at ``key``, if there is one."""

@@ -7,12 +7,14 @@ holds credentials: :mod:`tablewright.redact` sees each of them.
 
 =========================  ==============================================================
 fix the call               :class:`InvalidRequest`, :class:`WrongType`, :class:`SchemaMismatch`, :class:`EmptyFragment`,
-                           :class:`TaggedVersions`
+                           :class:`TaggedVersions`, :class:`ColumnNotFound`, :class:`IndexExists`,
+                           :class:`UnknownIndexType`
 point elsewhere            :class:`TableNotFound`, :class:`VersionNotFound`, :class:`TableExists`,
                            :class:`IndexNotFound`
 fix access or network      :class:`StorageError`, :class:`AccessDenied`
 start workers afresh       :class:`ForkedProcess`
-run again                  :class:`CommitConflict`, :class:`CompactionIncomplete`, :class:`JobCancelled`
+run again                  :class:`CommitConflict`, :class:`CompactionIncomplete`, :class:`JobCancelled`,
+                           :class:`WorkerLost`
 look first                 :class:`CommitUnknown`
 upgrade                    :class:`UnsupportedFeature`
 restore                    :class:`CorruptTable`
@@ -29,12 +31,14 @@ from tablewright.redact import redact
 
 __all__ = [
     "AccessDenied",
+    "ColumnNotFound",
     "CommitConflict",
     "CommitUnknown",
     "CompactionIncomplete",
     "CorruptTable",
     "EmptyFragment",
     "ForkedProcess",
+    "IndexExists",
     "IndexNotFound",
     "InternalError",
     "InvalidRequest",
@@ -45,8 +49,10 @@ __all__ = [
     "TableNotFound",
     "TablewrightError",
     "TaggedVersions",
+    "UnknownIndexType",
     "UnsupportedFeature",
     "VersionNotFound",
+    "WorkerLost",
     "WrongType",
 ]
 
@@ -112,6 +118,31 @@ class TaggedVersions(InvalidRequest, OSError):
         self.tags = tags
 
 
+class ColumnNotFound(InvalidRequest, KeyError):
+    """The table has no column of this name that an index could be built on. ``column`` is the name."""
+
+    def __init__(self, column: str, columns: tuple[str, ...]) -> None:
+        super().__init__(
+            f"{column} not found in schema: there is no column to index. Columns are: {', '.join(columns)}."
+        )
+        self.column = column
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class IndexExists(InvalidRequest, RuntimeError):
+    """An index of this name is there, and it was not to be replaced, or is on other columns. ``name`` is the name."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"Index name '{name}' already exists{reason}")
+        self.name = name
+
+
+class UnknownIndexType(InvalidRequest, NotImplementedError):
+    """A type of index that is not built here."""
+
+
 class TableNotFound(TablewrightError, ValueError, FileNotFoundError):
     """There is no Lance table at this address."""
 
@@ -132,12 +163,12 @@ class VersionNotFound(TablewrightError, ValueError, OSError):
         self.what = what
 
 
-class IndexNotFound(TablewrightError, KeyError):
-    """The table has no index of this name. ``names`` are those that it has."""
+class IndexNotFound(TablewrightError, KeyError, RuntimeError):
+    """The table has no index of this name (index not found). ``names`` are those that it has."""
 
     def __init__(self, name: str, names: tuple[str, ...]) -> None:
         there = f"There are {', '.join(names)}." if names else "The table has none."
-        super().__init__(f'Index "{name}" not found. {there}')
+        super().__init__(f'Index "{name}" not found (index not found: name={name}). {there}')
         self.name, self.names = name, names
 
     def __str__(self) -> str:
@@ -236,6 +267,17 @@ class CommitUnknown(TablewrightError, OSError):
             f"Open the table and look for transaction {uuid} before running this again."
         )
         self.uri, self.version, self.uuid = uri, version, uuid
+
+
+class WorkerLost(TablewrightError, OSError):
+    """A process that ran tasks of Spark died, as often as Spark tried. Nothing was changed; run it again.
+
+    ``what`` says which process that was, as far as Spark knows.
+    """
+
+    def __init__(self, job: str, what: str, remedy: str) -> None:
+        super().__init__(f"{job}: {what}. Nothing of it is visible. {remedy}")
+        self.what = what
 
 
 class UnsupportedFeature(TablewrightError, ValueError, NotImplementedError):

@@ -18,12 +18,21 @@ import tablewright as tw
 
 uri, role = sys.argv[1:]
 sys.stdin.readline()
-ds = tw.dataset(uri)
+
+
+def insisting(change):
+    # Two versions are kept: the one that was read may be cleaned up. Then nothing was written, and it is done again.
+    while True:
+        try:
+            return change(tw.dataset(uri))
+        except tw.errors.VersionNotFound:
+            pass
+
+
 if role == "write":
     for number in range(8):
-        ds = tw.dataset(uri)
-        ds.insert({"id": [10_000 + number]})
-        ds.delete(f"id = {number * 7}")
+        insisting(lambda ds: ds.insert({"id": [10_000 + number]}))
+        insisting(lambda ds: ds.delete(f"id = {number * 7}"))
     print("[]")
 else:
     reports = [tw.dataset(uri).optimize.auto(max_seconds=60).to_dict() for _ in range(3)]

@@ -24,7 +24,7 @@ from tests.concurrency.stage import (
     set_up,
     within,
 )
-from tests.depth import deep
+from tests.depth import deep, stride
 from tests.property.row_model import (
     COLUMNS,
     AddColumns,
@@ -258,8 +258,8 @@ OTHERS = list(others(Model(COLUMNS)))
 def test_another_commits_at_every_call(name: str, stable: bool) -> None:
     scene = _scene(stable=stable)
     change, count = others(scene.model)[name], len(_calls(scene))
-    stride = 1 if deep(1, 2) > 1 else 5
-    for index in range((OTHERS.index(name) + stable) % stride, count, stride):
+    step = stride(5)
+    for index in range((OTHERS.index(name) + stable) % step, count, step):
         store, versions = copied(scene.store), []
 
         def commit(call: Call, store: Store = store, versions: list[int] = versions) -> None:
@@ -278,7 +278,7 @@ def test_another_commits_at_every_call(name: str, stable: bool) -> None:
 def test_the_table_is_replaced_at_every_call(verb: str) -> None:
     scene = _scene(stable=True)
     ends = set()
-    for index in range(0, len(_calls(scene)), 1 if deep(1, 2) > 1 else 3):
+    for index in range(0, len(_calls(scene)), stride(3)):
         store = copied(scene.store)
 
         def replaced() -> None:

@@ -329,7 +329,8 @@ OTHERS: dict[str, Change] = {
 
 
 def _fits(given: pa.DataType, there: pa.DataType) -> bool:
-    return given == there or (given, there) == (pa.int32(), pa.int64())
+    """Whether values go into a column: integers of either width, for all of them are small."""
+    return given == there or {given, there} == {pa.int32(), pa.int64()}
 
 
 def _possible(change: Change, model: Model) -> bool:

@@ -20,7 +20,7 @@ from tests.concurrency.stage import (
     set_up,
     within,
 )
-from tests.depth import deep
+from tests.depth import deep, stride
 from tests.property.row_model import AddColumns, Change, Delete, Model, Update, created, ids_in, literal, plus
 
 import tablewright as tw
@@ -98,7 +98,7 @@ def test_a_fault_at_every_call(name: str, stable: bool, attempts: Attempts) -> N
 def test_a_compaction_at_every_call(name: str, stable: bool, attempts: Attempts) -> None:
     """Ours is paused, another compaction commits. Ours goes on, and runs once."""
     scene, change = _scene(stable=stable), CHANGES[name]
-    for call in calls_of(scene, change)[:: 1 if deep(1, 2) > 1 else 3]:
+    for call in calls_of(scene, change)[:: stride(3)]:
         store = copied(scene.store)
 
         def compact(_: object, store: Store = store) -> None:

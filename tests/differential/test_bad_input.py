@@ -83,7 +83,7 @@ def test_empty_data(tmp_path: Path, data: Callable[[], Any]) -> None:
 
 MISFITS = {
     "another type": (pa.table({"id": ["a"], "x": [1.0], "s": ["b"]}), ["`id`", "int64", "string"]),
-    "a smaller type": (pa.table({"id": pa.array([1], pa.int32()), "x": [1.0], "s": ["b"]}), ["`id`", "int64", "int32"]),
+    "a flag for a number": (pa.table({"id": [True], "x": [1.0], "s": ["b"]}), ["`id`", "int64", "bool"]),
     "an unknown column": (numbers(0, 1).append_column("zz", [[1]]), ["zz"]),
     "two differences": (pa.table({"id": ["a"], "x": ["b"], "s": ["b"]}), ["`id`", "`x`"]),
     "a struct for a text": (pa.table({"id": [1], "x": [1.0], "s": [{"a": 1}]}), ["`s`", "string"]),

@@ -189,6 +189,9 @@ def test_every_change_makes_pylances_table(base: str, tmp_path: Path) -> None:
         mine, theirs = twins(base, tmp_path, str(number))
         here, there = ours.dataset(mine), lance.dataset(theirs)
         result, refusal = outcome(CHANGES[name], lance, there)
+        if "Output schema of function" in str(refusal) and UNDER_TEST == "tablewright":
+            assert outcome(CHANGES[name], ours, here)[1] is None, f"{name}: it fits, and is cast"
+            continue
         if refusal is not None:  # nulls, codec of an old file version…
             assert isinstance(outcome(CHANGES[name], ours, here)[1], Exception), f"{name}: pylance says {refusal}"
             continue

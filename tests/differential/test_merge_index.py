@@ -78,7 +78,8 @@ def test_when_the_index_is_not_used(tmp_path: Path) -> None:
     assert "use_index=False was asked for" in merge.use_index(False).explain_plan()
     merge = builder(mine, "id", CHEAP_INDEX).when_not_matched_by_source_delete()
     assert "which no index knows" in merge.explain_plan()
-    assert "the key has 2 columns" in builder(mine, ["id", "n"], CHEAP_INDEX).when_matched_delete().explain_plan()
+    two = builder(mine, ["s", "n"], CHEAP_INDEX).when_matched_delete().explain_plan()
+    assert "no BTREE index on any of the key's 2 columns" in two
     assert "there is no BTREE index on the key" in builder(mine, "n", CHEAP_INDEX).when_matched_delete().explain_plan()
 
 
@@ -93,3 +94,41 @@ def test_an_index_on_a_column_that_does_not_change_follows_moved_rows(tmp_path: 
     assert coverage == {"n_idx": {0, 1, 2}, "id_idx": {0, 1, 2}}  # 2 has the moved rows, 3 the new one
     for column in ("id", "n"):
         assert lance.dataset(uri).to_table(filter=f"{column} = 60")["s"].to_pylist() == ["new 60"]
+
+
+@pytest.mark.parametrize("condition", [None, "source.n > target.n"])
+@pytest.mark.parametrize("stable", [False, True], ids=["address", "stable"])
+@pytest.mark.parametrize("indexed", [("a",), ("b",), ("a", "b")], ids=str)
+def test_a_key_of_several_columns(
+    tmp_path: Path, indexed: tuple[str, ...], stable: bool, condition: str | None
+) -> None:
+    """One of the indices finds rows, and the whole key is compared in these; the rest of the table is scanned."""
+
+    def rows(start: int, stop: int, mark: int) -> pa.Table:
+        numbers = range(start, stop)
+        a = [None if i % 29 == 7 else i // 7 for i in numbers]
+        return pa.table({"a": a, "b": [f"b {i % 7}" for i in numbers], "n": [i % 3 + mark for i in numbers]})
+
+    results = []
+    for use_index in (True, False):
+        uri = str(tmp_path / f"{use_index}.lance")
+        ds = lance.write_dataset(rows(0, 700, 0), uri, max_rows_per_file=150, enable_stable_row_ids=stable)
+        for column in indexed:
+            ds.create_scalar_index(column, "BTREE")
+        lance.write_dataset(rows(700, 800, 0), uri, mode="append")
+        lance.dataset(uri).delete("a % 13 = 5")
+        lance.dataset(uri).update({"n": "n + 1"}, where="a < 9")
+        merge = (
+            builder(ours.dataset(uri), ["a", "b"], CHEAP_INDEX)
+            .when_matched_update_all(condition)
+            .when_not_matched_insert_all()
+            .use_index(use_index)
+        )
+        assert ("ScalarIndexQuery" in merge.explain_plan()) == use_index
+        counts = merge.execute(rows(50, 120, 1))
+        again = merge.execute(rows(680, 830, 1))
+        table = lance.dataset(uri).to_table()
+        order = [("a", "ascending"), ("b", "ascending"), ("n", "ascending")]
+        results.append((counts, again, table.sort_by(order).to_pylist()))
+    assert results[0] == results[1]
+    assert results[0][0]["num_updated_rows"] > 0

@@ -8,17 +8,23 @@ version needs is asked of snapshots, and which versions may go is written down h
 
 At the end all writers have ended and one cleanup with `delete_unverified` runs on each line: no file is left that no
 version needs. `python -m tests.property.cleanup_history 2000` plays that many.
+
+The cache of the process is off, tiny or large. Without it the table is in memory; with it on a disk, since nothing is
+kept of the files of a table in memory.
 """
 
 from __future__ import annotations
 
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
+
+from tests.caches import BUDGETS, cached
 
 import tablewright as tw
 from tablewright.errors import InvalidRequest, TablewrightError, VersionNotFound
@@ -56,7 +62,7 @@ Key = tuple[Line, int]
 
 
 class DatedStore:
-    """A store in memory whose objects carry the time of the history's clock."""
+    """A store whose objects carry the time of the history's clock. What the codec writes is dated by :meth:`look`."""
 
     def __init__(self, store: Store, clock: SeededClock) -> None:
         self.inner, self._clock = store, clock
@@ -83,8 +89,12 @@ class DatedStore:
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         return map(self._dated, self.inner.list(prefix))
 
+    def look(self) -> set[str]:
+        """All paths that are there; those that are new are as old as this moment."""
+        return {info.path for info in self.list("")}
+
     def _dated(self, info: ObjectInfo) -> ObjectInfo:
-        return ObjectInfo(info.path, info.size, self.written_ns[info.path])
+        return ObjectInfo(info.path, info.size, self.written_ns.setdefault(info.path, self._clock.now_ns()))
 
 
 @dataclass
@@ -201,6 +211,7 @@ class History:
             return
 
     def step(self) -> None:
+        self.dated.look()
         line = self.random.choice(self.lines())
         match self.random.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]:
             case "change":
@@ -261,9 +272,9 @@ class History:
 
     def begin(self, line: Line) -> None:
         """A writer writes its files, and commits them later."""
-        ds, before = self.at(line), set(self.dated.written_ns)
+        ds, before = self.at(line), self.dated.look()
         fragments = tw.fragment.write_fragments(self.new_rows(), ds)
-        files = {path for path in set(self.dated.written_ns) - before if "/data/" in f"/{path}"}
+        files = {path for path in self.dated.look() - before if "/data/" in f"/{path}"}
         self.note("begin", line, ds.version)
         self.pending.append((line, ds.version, fragments, files))
 
@@ -300,7 +311,7 @@ class History:
         self.check_pending()
 
     def check_pending(self) -> None:
-        now_ns, there = self.world.clock.now_ns(), {info.path for info in self.dated.list("")}
+        now_ns, there = self.world.clock.now_ns(), self.dated.look()
         for _, _, _, files in self.pending:
             young = {path for path in files if now_ns - self.dated.written_ns[path] < WEEK_NS}
             assert young <= there, f"files of a writer under way are gone: {young - there}"
@@ -327,10 +338,19 @@ class History:
         assert not dead, f"left behind: {sorted(dead)}"
 
 
-def run_history(seed: int) -> list[str]:
-    """Play a history; what happened, step by step. An assertion that fails names the seed and the steps."""
+def run_history(seed: int, budget: str = "off") -> list[str]:
+    """Play a history; what happened, step by step. An assertion that fails names the seed and the steps.
+
+    `budget` is one of `tests.caches.BUDGETS`.
+    """
+    with tempfile.TemporaryDirectory() as folder, cached(budget):
+        place = f"memory://cleanup-history-{seed}-{time.monotonic_ns()}" if budget == "off" else folder
+        return _played(seed, open_store(f"{place}/table", {} if budget == "off" else {"fsync": "false"}))
+
+
+def _played(seed: int, store: Store) -> list[str]:
     clock = SeededClock(start_ns=1_800_000_000 * 10**9)
-    dated = DatedStore(open_store(f"memory://cleanup-history-{seed}-{time.monotonic_ns()}/table"), clock)
+    dated = DatedStore(store, clock)
     history = History(random.Random(seed), seeded_world(dated, seed, clock), dated)  # type: ignore[arg-type]
     try:
         tw.write_dataset({"id": [1, 2, 3], "s": ["a", "b", "c"]}, history.world, max_rows_per_file=2)
@@ -351,7 +371,7 @@ def main() -> None:
     count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     began = time.monotonic()
     for seed in range(first, first + count):
-        run_history(seed)
+        run_history(seed, list(BUDGETS)[seed % len(BUDGETS)])
     print(
         f"{count} histories from seed {first}: no reachable file was removed, no dead one left; "
         f"{time.monotonic() - began:.0f} s"

@@ -13,7 +13,7 @@ import pytest
 from tests.concurrency.leftovers import unreferenced
 
 import tablewright as tw
-from tablewright.errors import CompactionIncomplete, InternalError
+from tablewright.errors import CompactionIncomplete, WorkerLost
 from tablewright.operations.compact.task import rewrite_group
 
 OPTIONS = {"target_rows_per_fragment": 18}
@@ -131,7 +131,7 @@ def test_a_worker_that_is_killed(spark: Any, uri: str, tmp_path: Path, monkeypat
 
     before = rows(uri)
     instead(monkeypatch, dies)
-    with pytest.raises(InternalError, match="Python worker exited unexpectedly"):
+    with pytest.raises(WorkerLost, match="the Python worker of a task died"):
         tw.dataset(uri, engine=spark).optimize.compact_files(**OPTIONS)
     assert Path(mark).exists()
     assert rows(uri).equals(before) and tw.dataset(uri).version == 2

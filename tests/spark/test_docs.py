@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import lancedb
 import pytest
 from pyspark.sql import SparkSession
 
@@ -15,7 +16,7 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"```python[^\n]*\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["spark.md", "paimon-buckets.md"])
+@pytest.mark.parametrize("page", ["spark.md", "paimon-buckets.md", "sql.md"])
 def test_a_page_runs_from_top_to_bottom(spark: SparkSession, page: str) -> None:
     """Nothing is defined beforehand: a reader copies the page and nothing else."""
     names: dict[str, object] = {}
@@ -28,3 +29,5 @@ def test_readme(spark: SparkSession, tmp_path: Path) -> None:
     for block in blocks("README.md"):
         exec(compile(block.replace("/tmp/", f"{tmp_path}/"), "README.md", "exec"), names)
     assert names["ds"].version == 3  # type: ignore[attr-defined]
+    table = lancedb.connect(tmp_path).open_table("documents")
+    assert [row["id"] for row in table.search([0.7, 0.3]).limit(1).to_list()] == [2]

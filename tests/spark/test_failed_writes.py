@@ -11,10 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.spark.helpers import backwards, once_written
 
 import tablewright as tw
 from tablewright.engine.spark import marks
-from tablewright.errors import InternalError, InvalidRequest, JobCancelled, TablewrightError
+from tablewright.errors import InvalidRequest, JobCancelled, TablewrightError, WorkerLost
 
 pytestmark = pytest.mark.timeout(300)
 WAIT_SECONDS = 120.0
@@ -45,38 +46,6 @@ def _files(ds: tw.LanceDataset) -> list[str]:
     return sorted(path.name for folder in ("data", "_deletions") for path in Path(ds.uri, folder).glob("*"))
 
 
-def _once_written(folder: str, count: int, then: str) -> Callable[[int], int]:
-    """A function for workers: row 0 waits until there are this many files, then fails; other rows are slow."""
-
-    def function(number: int) -> int:
-        import os
-        import signal
-        import time
-
-        if number == 0 and then != "never":
-            end = time.monotonic() + 120
-            while len([name for name in os.listdir(folder) if name.endswith(".lance")]) < count:
-                if time.monotonic() > end:
-                    raise TimeoutError(folder)
-                time.sleep(0.02)
-            if then == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-            raise ValueError("row 0 is bad")
-        if number % 1000 == 0 and then in ("slowly", "never"):
-            time.sleep(0.05)
-        return number
-
-    return function
-
-
-def _frame(spark: Any, rows: int, partitions: int, function: Callable[[int], int]) -> Any:
-    from pyspark.sql.functions import udf
-
-    # The last partition starts last, and has row 0.
-    numbers = spark.range(0, rows, 1, partitions).selectExpr(f"{rows} - 1 - id AS id")
-    return numbers.select(udf(function, "long", useArrow=True)("id").alias("id"))
-
-
 def _when_written(ds: tw.LanceDataset, act: Callable[[], None]) -> threading.Thread:
     """Do something as soon as a file is there that the table does not have yet."""
     before = len(_files(ds))
@@ -94,22 +63,22 @@ def _when_written(ds: tw.LanceDataset, act: Callable[[], None]) -> threading.Thr
     return thread
 
 
-@pytest.mark.parametrize(("then", "error"), [("raise", InvalidRequest), ("kill", InternalError)])
+@pytest.mark.parametrize(("then", "error"), [("raise", InvalidRequest), ("kill", WorkerLost)])
 def test_a_late_failure_leaves_nothing(
     spark: Any, table: tw.LanceDataset, then: str, error: type[TablewrightError]
 ) -> None:
     """The other partitions have succeeded, and Spark does not return their answers."""
-    frame = _frame(spark, 400, 4, _once_written(f"{table.uri}/data", 1 + 3, then))
+    frame = backwards(spark, 400, 4, once_written(f"{table.uri}/data", 1 + 3, then))
     with pytest.raises(error) as raised:
         table.insert(frame)
-    assert ("row 0 is bad" if then == "raise" else "Python worker exited unexpectedly") in str(raised.value)
+    assert ("row 0 is bad" if then == "raise" else "the Python worker of a task died") in str(raised.value)
 
 
 def test_a_table_that_was_to_be_created_leaves_no_file(spark: Any, tmp_path: Path) -> None:
     place = tmp_path / "new.lance"
     (place / "data").mkdir(parents=True)
     with pytest.raises(InvalidRequest, match="row 0 is bad"):
-        tw.write_dataset(_frame(spark, 400, 4, _once_written(f"{place}/data", 3, "raise")), place)
+        tw.write_dataset(backwards(spark, 400, 4, once_written(f"{place}/data", 3, "raise")), place)
     assert [path for path in place.rglob("*") if path.is_file()] == []
 
 
@@ -117,7 +86,7 @@ def test_partitions_that_are_under_way_leave_nothing(spark: Any, table: tw.Lance
     """Spark reports the failure while another partition still writes files."""
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000")
     try:
-        frame = _frame(spark, 200_000, 2, _once_written(f"{table.uri}/data", 1 + 3, "slowly"))
+        frame = backwards(spark, 200_000, 2, once_written(f"{table.uri}/data", 1 + 3, "slowly"))
         with pytest.raises(InvalidRequest, match="row 0 is bad"):
             tw.write_dataset(frame, table, mode="append", max_rows_per_file=1000)
     finally:
@@ -131,7 +100,7 @@ def test_a_cancelled_write_leaves_nothing(spark: Any, table: tw.LanceDataset, ho
     canceller = _when_written(table, act)
     expected: type[BaseException] = JobCancelled if how == "cancel" else KeyboardInterrupt
     try:
-        frame = _frame(spark, 200_000, 2, _once_written(f"{table.uri}/data", 0, "never"))
+        frame = backwards(spark, 200_000, 2, once_written(f"{table.uri}/data", 0, "never"))
         with pytest.raises(expected) as raised:
             tw.write_dataset(frame, table, mode="append", max_rows_per_file=1000)
     finally:

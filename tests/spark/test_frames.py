@@ -75,7 +75,7 @@ def test_columns_are_chosen_by_name_and_cast(spark: Any, world: World, tmp_path:
 
 def test_a_value_that_does_not_fit_is_our_error(spark: Any, world: World, tmp_path: Path) -> None:
     frame = spark.range(0, 4, 1, 4).selectExpr("if(id = 2, 300L, id) as n")
-    with pytest.raises(InvalidRequest, match="Column 'n' can't be written as uint8"):
+    with pytest.raises(InvalidRequest, match='Cannot cast column "n" from int64 to uint8: the value 300'):
         written_by_executors(frame, make_writer(tmp_path), world, pa.schema({"n": pa.uint8()}))
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import pytest
+from tests.depth import DEPTH
+from tests.spark.driver import SMALLER
 from tests.spark.helpers import run
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
+ROOT = Path(__file__).parents[2]
 
 
 def test_connect_serves_as_well(tmp_path: Path) -> None:
+    """Tasks, frames, exchanges; then a smaller profile of the tests of this folder in the same session."""
     out = run(
         """
         import pyarrow as pa
@@ -79,12 +85,22 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
         except KeyboardInterrupt:
             print("interrupted", time.monotonic() - began < 30)
         print(engine.map(absolute, [-5], world))
-        spark.stop()
+
+        from tests.spark.driver import PROFILE, run_pytest
+        status, printed = run_pytest(PROFILE)  # the session ends with them
+        print(status, printed)
         """,
         FOLDER=str(tmp_path),
+        PYTHONPATH=os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        TABLEWRIGHT_DEPTH=str(SMALLER * DEPTH),
+        TABLEWRIGHT_HYPOTHESIS="brief",
         SPARK_TESTING="1",  # Spark's word for a server on a port that is free
     )
-    assert out.splitlines() == [
+    *lines, profile = out.split("[5]\n")
+    assert profile.startswith("0 "), profile[-5000:]
+    passed = re.search(r"(\d+) passed", profile)
+    assert passed is not None and int(passed[1]) >= 18, profile[-2000:]
+    assert lines[0].splitlines() == [
         "True True [1, 2]",
         "[1048576, 1]",
         "f ('p',)",
@@ -94,7 +110,6 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
         "['id', 'area', '_bucket'] True",
         "True 8",
         "interrupted True",
-        "[5]",
     ]
 
 

@@ -20,7 +20,7 @@ def test_the_active_session_is_used(spark: Any) -> None:
     assert frame_engine().session is spark
     assert SparkEngine().session is spark
     assert choose_engine(Workload(), "spark").engine.session is spark  # type: ignore[attr-defined]
-    assert choose_engine(Workload(bytes_read=10**12)).engine.session is spark  # type: ignore[attr-defined]
+    assert choose_engine(Workload(held_bytes=10**12)).engine.session is spark  # type: ignore[attr-defined]
 
 
 def test_a_given_session_wins(spark: Any, tmp_path: Path) -> None:

@@ -104,9 +104,11 @@ def stop_when_running():
         time.sleep(0.02)
     spark.stop()
 frame = spark.range(5).select(udf(lambda number: time.sleep(60), "long", useArrow=True)("id").alias("id"))
-threading.Thread(target=stop_when_running).start()
+stopping = threading.Thread(target=stop_when_running)
+stopping.start()
 entries = {"write_dataset": lambda: tw.write_dataset(frame, uri, mode="append")}
 report("STOPPED", entries)
+stopping.join()
 print("AFTER", json.dumps([tw.dataset(uri).version, len(list(Path(uri, "data").glob("*")))]))
 """
 

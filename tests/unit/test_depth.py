@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 from tests import depth
-from tests.depth import deep, pairs_first
+from tests.depth import deep, pairs_first, stride
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,12 @@ from tests.depth import deep, pairs_first
 def test_numbers_grow_up_to_the_promised_one(monkeypatch: pytest.MonkeyPatch, factor: float, number: int) -> None:
     monkeypatch.setattr(depth, "DEPTH", factor)
     assert deep(100, 300) == number
+
+
+@pytest.mark.parametrize(("factor", "step"), [(0.5, 12), (1.0, 6), (3.0, 2), (20.0, 1), (float("inf"), 1)])
+def test_steps_shrink_until_everything_is_done(monkeypatch: pytest.MonkeyPatch, factor: float, step: int) -> None:
+    monkeypatch.setattr(depth, "DEPTH", factor)
+    assert stride(6) == step
 
 
 def test_every_pair_comes_early_and_nothing_is_lost() -> None:

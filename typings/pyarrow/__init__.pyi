@@ -18,6 +18,7 @@ from pyarrow._arrays import ExtensionArray as ExtensionArray
 from pyarrow._arrays import FixedSizeListArray as FixedSizeListArray
 from pyarrow._arrays import LargeListArray as LargeListArray
 from pyarrow._arrays import ListArray as ListArray
+from pyarrow._arrays import MapArray as MapArray
 from pyarrow._arrays import Scalar as Scalar
 from pyarrow._arrays import StructArray as StructArray
 from pyarrow._arrays import array as array

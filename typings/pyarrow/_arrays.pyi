@@ -108,6 +108,23 @@ class ListArray(BaseListArray):
         mask: Array | None = None,
     ) -> ListArray: ...
 
+class MapArray(ListArray):
+    @property
+    def type(self) -> MapType: ...
+    @property
+    def keys(self) -> Array: ...
+    @property
+    def items(self) -> Array: ...
+    @staticmethod
+    def from_arrays(  # type: ignore[override]
+        offsets: Array,
+        keys: Array,
+        items: Array,
+        type: DataType | None = None,
+        pool: None = None,
+        mask: Array | None = None,
+    ) -> MapArray: ...
+
 class LargeListArray(BaseListArray):
     @property
     def type(self) -> LargeListType: ...

@@ -38,7 +38,8 @@ ARROW_ONLY = frozenset(["use_threads", "cache_metadata", "memory_pool", "fragmen
 """Scan options that only pyarrow has."""
 
 _ARROW_OPTIONS = ARROW_ONLY | {"columns", "filter", "batch_size", "batch_readahead", "fragment_readahead"}
-_PART_ROWS_MIN, _PARTS_MAX, _PART_BYTES_MAX = 128 * 1024, 64, 1024**3
+_PART_ROWS_MIN, _PARTS_OF_ROWS_MAX = 128 * 1024, 8  # each part costs microseconds whenever a dataset moves
+_PART_BYTES, _PARTS_MAX, _PART_BYTES_MAX = 32 * 1024**2, 64, 1024**3
 _FORMAT = pads.IpcFileFormat()
 
 
@@ -116,7 +117,9 @@ class _Rows(pafs.FileSystemHandler):
     def dataset(self) -> pads.FileSystemDataset:
         """The dataset of all its files."""
         files = pafs.PyFileSystem(self)
-        parts = min(_PARTS_MAX, -(-self._snapshot.fragments.total_live_rows // _PART_ROWS_MIN)) or 1
+        rows, size = self._snapshot.fragments.total_live_rows, int(self._snapshot.fragments.facts.file_bytes.sum())
+        wanted = max(min(_PARTS_OF_ROWS_MAX, -(-rows // _PART_ROWS_MIN)), size // _PART_BYTES)
+        parts = max(1, min(_PARTS_MAX, wanted))
         fragments = [_FORMAT.make_fragment(f"{part}/{parts}", files) for part in range(parts)]
         return pads.FileSystemDataset(fragments, self.schema, _FORMAT, files)
 

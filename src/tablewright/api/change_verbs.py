@@ -42,6 +42,7 @@ class ChangeVerbs(Pinned):
         retry_timeout: timedelta = _RETRY_TIMEOUT,
         isolation: str = "snapshot",
         skip_auto_cleanup: bool = False,
+        use_scalar_index: bool | None = None,
     ) -> dict[str, int]:
         """Delete the rows that match; this dataset moves to the new version.
 
@@ -49,13 +50,20 @@ class ChangeVerbs(Pinned):
         on the newest version, ``conflict_retries`` times at most and not longer than ``retry_timeout``. Rows that
         others insert meanwhile stay; with ``isolation="serializable"`` it runs again whenever rows came or changed.
 
+        ``use_scalar_index`` ``True`` asks every index that can answer a part of the predicate, ``False`` none,
+        ``None`` those that are cheaper than a scan.
+
         >>> import tablewright as tw
         >>> ds = tw.write_dataset({"id": [1, 2, 3]}, "memory://delete-example")
         >>> ds.delete("id > 1"), ds.count_rows()
         ({'num_deleted_rows': 2}, 1)
         """
         return self.prepare_delete(
-            predicate, conflict_retries=conflict_retries, retry_timeout=retry_timeout, isolation=isolation
+            predicate,
+            conflict_retries=conflict_retries,
+            retry_timeout=retry_timeout,
+            isolation=isolation,
+            use_scalar_index=use_scalar_index,
         ).execute()
 
     def prepare_delete(
@@ -65,6 +73,7 @@ class ChangeVerbs(Pinned):
         conflict_retries: int = 10,
         retry_timeout: timedelta = _RETRY_TIMEOUT,
         isolation: str = "snapshot",
+        use_scalar_index: bool | None = None,
     ) -> PreparedDelete:
         """A delete to be run: ``execute``, ``execute_uncommitted``, ``explain_plan``, ``analyze_plan``.
 
@@ -73,7 +82,8 @@ class ChangeVerbs(Pinned):
         >>> print(ds.prepare_delete("id > 1").explain_plan().splitlines()[0])
         Delete: write deletion files, predicate=id > 1
         """
-        return PreparedDelete(self, predicate, retry_options(conflict_retries, retry_timeout), isolation)
+        retries = retry_options(conflict_retries, retry_timeout)
+        return PreparedDelete(self, predicate, retries, isolation, use_scalar_index)
 
     @commits
     def update(
@@ -87,13 +97,14 @@ class ChangeVerbs(Pinned):
         write_mode: str = "auto",
         isolation: str = "snapshot",
         skip_auto_cleanup: bool = False,
+        use_scalar_index: bool | None = None,
     ) -> dict[str, int]:
         """Give columns new values, by SQL expressions, in the rows that match (without ``where``: in all).
 
         A fragment is written in the way that costs fewer bytes: its matching rows move to a new fragment
         (``"rewrite_rows"``), or the columns that change are written again in place (``"rewrite_columns"``);
-        ``write_mode`` insists on one of them. This dataset moves to the new version. ``isolation``: see
-        :meth:`delete`.
+        ``write_mode`` insists on one of them. This dataset moves to the new version. ``isolation`` and
+        ``use_scalar_index``: see :meth:`delete`.
 
         >>> import tablewright as tw
         >>> ds = tw.write_dataset({"id": [1, 2, 3], "n": [0, 0, 0]}, "memory://update-example")
@@ -110,6 +121,7 @@ class ChangeVerbs(Pinned):
             data_storage_version=data_storage_version,
             write_mode=write_mode,
             isolation=isolation,
+            use_scalar_index=use_scalar_index,
         ).execute()
 
     def prepare_update(
@@ -122,6 +134,7 @@ class ChangeVerbs(Pinned):
         data_storage_version: str | None = None,
         write_mode: str = "auto",
         isolation: str = "snapshot",
+        use_scalar_index: bool | None = None,
     ) -> PreparedUpdate:
         """An update to be run: ``execute``, ``execute_uncommitted``, ``explain_plan``, ``analyze_plan``.
 
@@ -130,7 +143,9 @@ class ChangeVerbs(Pinned):
         >>> print(ds.prepare_update({"n": "id * 10"}, where="id > 1").explain_plan().splitlines()[-2].strip())
         fragment 0: matched_rows=2, bytes_rows=32, bytes_columns=24 -> rewrite_columns
         """
-        options = UpdateOptions(write_mode=write_mode, data_storage_version=data_storage_version)
+        options = UpdateOptions(
+            write_mode=write_mode, data_storage_version=data_storage_version, use_scalar_index=use_scalar_index
+        )
         retries = retry_options(conflict_retries, retry_timeout)
         return PreparedUpdate(self, updates, where, retries, options, isolation)
 

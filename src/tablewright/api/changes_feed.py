@@ -116,6 +116,7 @@ def changes_of(
     batch_size: int | None,
     engine: Any,
     spark: Any,
+    use_scalar_index: bool | None = None,
 ) -> Changes:
     """The feed from one version (exclusive) to another (inclusive; the snapshot's own by default)."""
     options = FeedOptions(
@@ -125,6 +126,7 @@ def changes_of(
         filter=filter,
         net=net,
         batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
+        use_scalar_index=use_scalar_index,
     )
     return Changes(snapshot, options, engine, spark)
 

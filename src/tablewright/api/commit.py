@@ -26,7 +26,8 @@ from tablewright.jobs.table import Table
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.transaction.affected import AffectedRows
 from tablewright.transaction.apply import Creation
-from tablewright.transaction.commit import CommitOptions, commit, commit_detached
+from tablewright.transaction.commit import CommitOptions, commit
+from tablewright.transaction.detached import commit_detached
 from tablewright.world import World
 
 __all__ = ["DEFAULT_COMMIT_TIMEOUT", "commit_transaction", "merged_appends"]

@@ -2,8 +2,8 @@
 
 A dataset is pinned to one version. Reading never changes it; writing through it (``insert``, ``restore``,
 ``update_config``…) moves it to the version it made; ``checkout_version`` returns another dataset. Reading
-(:mod:`.read_verbs`), changes of rows and columns (:mod:`.change_verbs`), row identity (:mod:`.identity_verbs`) and
-settings (:mod:`.settings_verbs`) have modules of their own.
+(:mod:`.read_verbs`), changes of rows and columns (:mod:`.change_verbs`), row identity (:mod:`.identity_verbs`), indices
+(:mod:`.index_verbs`) and settings (:mod:`.settings_verbs`) have modules of their own.
 
 Tests: ``tests/unit/api/test_dataset.py``.
 """
@@ -24,6 +24,7 @@ from tablewright.api.cleanup_verbs import CleanupVerbs
 from tablewright.api.health_verbs import HealthVerbs
 from tablewright.api.identity_verbs import IdentityVerbs
 from tablewright.api.ignored import tell_unused_lock
+from tablewright.api.index_verbs import IndexVerbs
 from tablewright.api.locate import instant_ns, open_world
 from tablewright.api.not_offered import PylanceNames
 from tablewright.api.operation import LanceOperation, Transaction
@@ -45,7 +46,7 @@ from tablewright.jobs.branch import create_branch
 from tablewright.jobs.commit import restore
 from tablewright.jobs.drop import drop_table
 from tablewright.jobs.table import Table
-from tablewright.operations.describe import describe_indices, describe_versions
+from tablewright.operations.describe import describe_versions
 from tablewright.operations.write import WriteSettings
 from tablewright.snapshot.files import read_manifest, read_transaction
 from tablewright.snapshot.locate import find_version, latest_version, list_versions
@@ -90,7 +91,9 @@ def dataset(
     return LanceDataset._of(Table(snapshot, engine, spark), default_scan_options=default_scan_options)
 
 
-class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, CleanupVerbs, HealthVerbs, PylanceNames):
+class LanceDataset(
+    ReadVerbs, ChangeVerbs, IdentityVerbs, IndexVerbs, SettingsVerbs, CleanupVerbs, HealthVerbs, PylanceNames
+):
     """One version of a Lance table."""
 
     def __init__(
@@ -228,10 +231,6 @@ class LanceDataset(ReadVerbs, ChangeVerbs, IdentityVerbs, SettingsVerbs, Cleanup
     def optimize(self) -> DatasetOptimizer:
         """Compaction, and what else keeps the table in good shape."""
         return DatasetOptimizer(self)
-
-    def list_indices(self) -> list[dict[str, Any]]:
-        """Every index segment: ``name``, ``type``, ``uuid``, ``fields``, ``version``, ``fragment_ids``."""
-        return describe_indices(self._snapshot)
 
     # ---- versions
 

@@ -64,6 +64,7 @@ class IdentityVerbs(Pinned):
         *,
         net: bool = False,
         batch_size: int | None = None,
+        use_scalar_index: bool | None = None,
     ) -> Changes:
         """The rows that changed after a version, up to another (by default this one), before and after each change.
 
@@ -85,6 +86,7 @@ class IdentityVerbs(Pinned):
             filter,
             net=net,
             batch_size=batch_size,
+            use_scalar_index=use_scalar_index,
             engine=table.engine,
             spark=table.spark,
         )

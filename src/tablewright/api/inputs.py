@@ -1,6 +1,7 @@
 """What people hand to ``write_dataset``: any of it becomes a schema and a stream of record batches.
 
-Nothing is collected that was not in memory already: readers, iterators, datasets and scanners stay streams.
+Nothing is collected that was not in memory already: readers, iterators, datasets and scanners stay streams. Whether the
+types fit a table is asked later, of all data alike (:mod:`tablewright.data.fit_types`).
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from tablewright.api.fitting import fits
+from tablewright.data.conform import conform
+from tablewright.data.fit_types import check_fits
 from tablewright.engine.detect import is_struct_type
 from tablewright.engine.frames import arrow_schema
 from tablewright.errors import InvalidRequest, SchemaMismatch, TablewrightError
@@ -34,13 +38,12 @@ class Source:
 def as_source(data: Any, schema: pa.Schema | None = None, table: pa.Schema | None = None) -> Source:
     """Turn ``data`` into a :class:`Source`; ``schema`` is what it is cast to, or what an iterator can't tell.
 
-    Python values have no Arrow types of their own: where the schema of the ``table`` they go to is known, they take its
-    types if they can.
+    Some Python values have no Arrow type of their own (the pairs of a map): they take that of the ``table`` they go to.
 
     >>> as_source([{"id": 1}, {"id": 2}]).schema.names
     ['id']
-    >>> as_source([{"x": 1}], table=pa.schema({"x": pa.float32()})).schema.field("x").type
-    DataType(float)
+    >>> as_source([{"m": [("k", 1)]}], table=pa.schema({"m": pa.map_(pa.string(), pa.int8())})).schema.field("m").type
+    MapType(map<string, int8>)
     """
     schema = as_schema(schema)
     source = _of_arrow(data) or _of_frames(data, schema) or _of_python(data, schema, table)
@@ -185,19 +188,24 @@ def _array(name: str, values: Any, hints: pa.Schema) -> pa.Array | pa.ChunkedArr
         raise InvalidRequest(f"Column {name!r} needs a list of values, got {shown} of type {type(values).__name__}.")
     hint = hints.field(name).type if name in hints.names else None
     try:
-        own = pa.array(values)
+        return _vectors(name, values) if isinstance(values, np.ndarray) and values.ndim > 1 else pa.array(values)
     except _CONVERSION as error:
         if hint is None:
             raise InvalidRequest(f"Column {name!r} has values of no single Arrow type: {error}") from error
-        own = None  # tuples of a map, for one, have no type of their own
-    if own is not None and (hint is None or own.type == hint or not fits(own.type, hint)):
-        return own
     try:
         return pa.array(values, hint)
     except _CONVERSION as error:
-        if own is None:
-            raise InvalidRequest(f"Column {name!r} has values that are no {hint}: {error}") from error
-        return own  # its own type tells better what is wrong with it
+        raise InvalidRequest(f"Column {name!r} has values that are no {hint}: {error}") from error
+
+
+def _vectors(name: str, values: npt.NDArray[Any]) -> pa.Array:
+    """A numpy array of several dimensions: fixed-size lists, of fixed-size lists if there are more than two."""
+    if 0 in values.shape[1:]:
+        raise InvalidRequest(f"Column {name!r} has the shape {values.shape}: vectors need at least one value.")
+    items = pa.array(values.reshape(-1))
+    for size in reversed(values.shape[1:]):
+        items = pa.FixedSizeListArray.from_arrays(items, size)
+    return items
 
 
 def _flattened(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
@@ -224,11 +232,5 @@ def _cast(source: Source, schema: pa.Schema) -> Source:
         unexpected = sorted(set(source.schema.names) - set(schema.names))
         raise SchemaMismatch((f"fields did not match, missing={missing}, unexpected={unexpected}",))
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in source.batches:
-            try:
-                yield from pa.Table.from_batches([batch]).select(schema.names).cast(schema).to_batches()
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-                raise InvalidRequest(f"The data can't be cast to the schema given: {error}") from error
-
-    return Source(schema, batches(), source.nbytes)
+    check_fits(source.schema, schema)
+    return Source(schema, (conform(batch, schema) for batch in source.batches), source.nbytes)

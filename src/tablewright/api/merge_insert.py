@@ -5,7 +5,7 @@ Tests: ``tests/unit/api/test_merge_insert.py``, ``tests/unit/api/test_merge_inse
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +17,8 @@ from tablewright.api.operation import Transaction
 from tablewright.api.pinned import Pinned, run_on, table_of
 from tablewright.api.prepared import retry_options
 from tablewright.api.translate import from_transaction
+from tablewright.api.when_clauses import WhenClauses
+from tablewright.api.write import properties_of
 from tablewright.checks import check_flag, check_text, whole_number
 from tablewright.engine.choose import wants_spark
 from tablewright.errors import WrongType
@@ -27,6 +29,7 @@ from tablewright.jobs.report import Report
 from tablewright.operations.merge_insert.clauses import Clauses, InvalidMerge, check_condition, check_dedupe, check_mode
 from tablewright.operations.merge_insert.keys.key_columns import find_key
 from tablewright.operations.merge_insert.match.condition import compile_table_condition
+from tablewright.operations.merge_insert.ordered import DeleteClause, InsertClause, UpdateClause, check_values
 from tablewright.operations.write import WriteSettings
 from tablewright.transaction.isolation import check_isolation
 
@@ -53,37 +56,85 @@ class MergeInsertBuilder:
         find_key(table_of(dataset).snapshot.schema, self._on)  # what is wrong with it is said at once
         self._dataset = dataset
         self._clauses: dict[str, Any] = {}
+        self._when = WhenClauses()
         self._conflict_retries, self._retry_timeout = 10, timedelta(seconds=30)
         self._schema_evolution, self._isolation = False, "snapshot"
+        self._properties: dict[str, str] = {}
         self.dedupe(dedupe).schema_evolution(schema_evolution)
 
     # ------------------------------------------------------------------------------------------------------- clauses
     def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
         """Rows that match get the source's values; with a condition over ``source.`` and ``target.``, some of them.
 
-        A row that matches and does not satisfy the condition stays as it is.
+        A row that matches and does not satisfy the condition is left to the next clause, or stays as it is.
         """
         text = check_condition(condition, "the condition of when_matched_update_all")
-        return self._with(when_matched="update", condition=text)
+        self._when.matched_as_pylance("update", UpdateClause(condition=text))
+        return self
 
-    def when_matched_delete(self) -> MergeInsertBuilder:
-        """Rows that match are deleted; the source needs its key columns only."""
-        return self._with(when_matched="delete", condition=None)
+    def when_matched_update(self, values: Mapping[str, str], condition: str | None = None) -> MergeInsertBuilder:
+        """Rows that match get the values of SQL expressions, over ``source.`` and ``target.`` as they were.
+
+        Clauses on matched rows are tried in order: the first whose condition is true takes the row.
+
+        >>> import tablewright as tw
+        >>> ds = tw.write_dataset({"id": [1, 2, 3], "n": [10, 20, 30]}, "memory://when-matched-update")
+        >>> merge = ds.merge_insert("id").when_matched_delete("source.n is null")
+        >>> merge = merge.when_matched_update({"n": "source.n + target.n"})
+        >>> result = merge.execute({"id": [1, 2], "n": [5, None]})
+        >>> ds.to_table(order_by=["id"]).to_pydict()
+        {'id': [1, 3], 'n': [15, 30]}
+        """
+        given = check_values(values, "when_matched_update")
+        text = check_condition(condition, "the condition of when_matched_update")
+        self._when.matched(UpdateClause(given, text))
+        return self
+
+    def when_matched_delete(self, condition: str | None = None) -> MergeInsertBuilder:
+        """Rows that match are deleted, or those that satisfy the condition; the source needs its key columns only."""
+        text = check_condition(condition, "the condition of when_matched_delete")
+        if text is None:
+            self._when.matched_as_pylance("delete", DeleteClause())
+        else:
+            self._when.matched(DeleteClause(text))
+        return self
 
     def when_matched_fail(self) -> MergeInsertBuilder:
         """A row that matches is an error, and nothing changes."""
-        return self._with(when_matched="fail", condition=None)
+        self._when.matched_as_pylance("fail", None)
+        return self
 
-    def when_not_matched_insert_all(self) -> MergeInsertBuilder:
-        """Source rows that match nothing become new rows."""
-        return self._with(insert=True)
+    def when_not_matched_insert_all(self, condition: str | None = None) -> MergeInsertBuilder:
+        """Source rows that match nothing become new rows; with a condition over ``source.``, some of them."""
+        text = check_condition(condition, "the condition of when_not_matched_insert_all")
+        self._when.insert(InsertClause(condition=text))
+        return self
+
+    def when_not_matched_insert(self, values: Mapping[str, str], condition: str | None = None) -> MergeInsertBuilder:
+        """Source rows that match nothing become new rows with the values of SQL expressions over ``source.``.
+
+        Columns that get no value are null. The first clause whose condition is true takes the row.
+        """
+        given = check_values(values, "when_not_matched_insert")
+        self._when.insert(InsertClause(given, check_condition(condition, "the condition of when_not_matched_insert")))
+        return self
+
+    def when_not_matched_by_source_update(
+        self, values: Mapping[str, str], condition: str | None = None
+    ) -> MergeInsertBuilder:
+        """Rows of the table that no source row matches get the values of SQL expressions over ``target.``."""
+        given = check_values(values, "when_not_matched_by_source_update")
+        text = check_condition(condition, "the condition of when_not_matched_by_source_update")
+        self._when.by_source(UpdateClause(given, text))
+        return self
 
     def when_not_matched_by_source_delete(self, expr: str | None = None) -> MergeInsertBuilder:
         """Rows of the table that no source row matches are deleted; with a filter, some of them."""
         text = check_condition(expr, "the condition of when_not_matched_by_source_delete")
         if text is not None:
             compile_table_condition(text, table_of(self._dataset).snapshot.schema)
-        return self._with(delete_by_source=True, by_source_condition=text)
+        self._when.delete_by_source(DeleteClause(text))
+        return self
 
     # ------------------------------------------------------------------------------------------------------ settings
     def conflict_retries(self, max_retries: int) -> MergeInsertBuilder:
@@ -133,6 +184,11 @@ class MergeInsertBuilder:
         self._schema_evolution = bool(enabled)
         return self
 
+    def transaction_properties(self, properties: Mapping[str, str]) -> MergeInsertBuilder:
+        """Texts by name that the transaction carries."""
+        self._properties = properties_of(None, properties)
+        return self
+
     def _with(self, **changes: Any) -> MergeInsertBuilder:
         self._clauses |= changes
         return self
@@ -168,7 +224,7 @@ class MergeInsertBuilder:
         """What a merge of data with this schema (the table's own by default) will do, and where. Nothing is read."""
         table = table_of(self._dataset)
         given = table.snapshot.schema.to_arrow() if schema is None else _arrow_schema(schema)
-        clauses, evolves = Clauses(**self._clauses), self._schema_evolution
+        clauses, evolves = self._made_clauses(), self._schema_evolution
         return explain_merge(table, self._on, clauses, given, schema_evolution=evolves, verbose=verbose)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
@@ -185,17 +241,27 @@ class MergeInsertBuilder:
         assert not isinstance(merged, Done), "a merge always has something to commit"
         return job, merged
 
+    def _made_clauses(self) -> Clauses:
+        clauses = Clauses(**self._when.given(), **self._clauses)
+        if clauses.ordered is not None and self._schema_evolution:
+            raise InvalidMerge(
+                "Invalid user input: schema_evolution works with when_matched_update_all and "
+                "when_not_matched_insert_all alone: add the columns with add_columns first."
+            )
+        return clauses
+
     def _job(self, data: Any, schema: pa.Schema | None, report: Report) -> MergeJob:
         table = table_of(self._dataset)
         return MergeJob(
             table,
             self._on,
-            Clauses(**self._clauses),
+            self._made_clauses(),
             incoming(data, schema, table.snapshot.schema.to_arrow(), collects=not wants_spark(table.engine)),
             report,
             retries=retry_options(self._conflict_retries, self._retry_timeout),
             schema_evolution=self._schema_evolution,
             isolation=self._isolation,
+            properties=self._properties,
         )
 
 

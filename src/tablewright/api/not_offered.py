@@ -12,10 +12,9 @@ from tablewright.errors import UnsupportedFeature
 __all__ = ["NotOffered", "PylanceNames"]
 
 _GROUPS = {
-    "index builds come with later work; list_indices() and stats.index_stats(name) show the indices there are": (
-        "create_index create_index_uncommitted create_scalar_index drop_index describe_indices index_statistics "
-        "prewarm_index centroids get_ivf_model merge_index_metadata merge_existing_index_segments "
-        "commit_existing_index_segments remap_row_addrs"
+    "vector indices are built by pylance, and survive our writes; create_scalar_index() builds scalar ones": (
+        "create_index create_index_uncommitted centroids get_ivf_model merge_index_metadata "
+        "merge_existing_index_segments commit_existing_index_segments remap_row_addrs"
     ),
     'use to_table(columns=[…], filter=…, blob_handling="all_binary") for the bytes of blobs': (
         "take_blobs read_blobs read_blob_ranges"

@@ -10,17 +10,20 @@ from typing import Any
 
 from tablewright.api.auto_cleanup import AutoCleanupConfig, cleanup_config, commits
 from tablewright.api.compaction import CompactionMetrics, compact, options_for
-from tablewright.api.pinned import Pinned, move, table_of
+from tablewright.api.pinned import Pinned, move, run_on, table_of
+from tablewright.checks import listed
 from tablewright.errors import InvalidRequest
 from tablewright.format.transaction import MapUpdate, UpdateConfig
 from tablewright.jobs.auto import run_auto
 from tablewright.jobs.commit import commit_operation
 from tablewright.jobs.compact import CompactJob
+from tablewright.jobs.create_index import OptimizeIndicesJob
 from tablewright.jobs.report import Report
 from tablewright.jobs.work import Work
 from tablewright.operations.cleanup.auto import PREFIX, auto_options, is_due
 from tablewright.operations.compact.options import CompactionOptions
 from tablewright.operations.compact.plan import CompactionPlan, plan_compaction
+from tablewright.operations.create_index.merge import OptimizeOptions
 from tablewright.operations.health.auto import AutoOptions, AutoReport
 from tablewright.storage.uncommitted import UncommittedFiles
 
@@ -150,6 +153,39 @@ class DatasetOptimizer:
     def prepare_compact_files(self, **options: Any) -> PreparedCompaction:
         """A compaction that can be explained before it runs; options as in :meth:`compact_files`."""
         return PreparedCompaction(self._dataset, options_for(self._dataset, options))
+
+    @commits
+    def optimize_indices(
+        self,
+        *,
+        index_names: Sequence[str] | None = None,
+        num_indices_to_merge: int | None = None,
+        retrain: bool = False,
+        skip_auto_cleanup: bool = False,
+    ) -> None:
+        """Index what is new, merge segments, drop entries of rows that are gone; move to the new version.
+
+        Only fragments that no segment covers are read. ``num_indices_to_merge`` says how many of the newest segments
+        become one with them: all by default, 0 adds a segment. Where an older segment could hold stale values of new
+        rows, all segments are merged in any case. ``retrain=True`` builds the indices again. Indices of types that are
+        not built here are left to pylance. If there is nothing to do, nothing is committed.
+
+        >>> import tablewright as tw
+        >>> ds = tw.write_dataset({"id": range(100)}, "memory://optimize-indices-example")
+        >>> ds.create_scalar_index("id", "BTREE")
+        >>> ds.insert({"id": [100, 101]})
+        >>> ds.stats.index_stats("id_idx")["num_unindexed_rows"]
+        2
+        >>> ds.optimize.optimize_indices()
+        >>> ds.stats.index_stats("id_idx")["num_unindexed_rows"]
+        0
+        """
+        options = OptimizeOptions(
+            index_names=None if index_names is None else tuple(listed(index_names, "index_names")),
+            num_indices_to_merge=num_indices_to_merge,
+            retrain=retrain,
+        )
+        run_on(self._dataset, OptimizeIndicesJob(options, table_of(self._dataset).world))
 
     def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig | Mapping[str, Any]) -> None:
         """Clean up old versions after every ``interval`` versions: those older than ``older_than_seconds``.

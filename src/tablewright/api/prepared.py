@@ -109,12 +109,20 @@ class PreparedDelete(PreparedChange[DeletePlan]):
     {'num_deleted_rows': 2}
     """
 
-    def __init__(self, dataset: Pinned, predicate: Filter, retries: RetryOptions, isolation: str = "snapshot") -> None:
+    def __init__(
+        self,
+        dataset: Pinned,
+        predicate: Filter,
+        retries: RetryOptions,
+        isolation: str = "snapshot",
+        use_scalar_index: bool | None = None,
+    ) -> None:
         self._delete = DeleteJob(
             predicate=check_filter(predicate, "predicate"),
             retries=retries,
             isolation=check_isolation(isolation),
             stays_here=_bound_here(predicate),
+            use_scalar_index=use_scalar_index,
         )
         super().__init__(dataset)
 

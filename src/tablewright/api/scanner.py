@@ -20,6 +20,7 @@ from tablewright.engine.shared import require_shared
 from tablewright.errors import InvalidRequest, UnsupportedFeature, WrongType
 from tablewright.jobs.workloads import scan_work
 from tablewright.lazy import cached_property
+from tablewright.operations.lookup import lookup_count, lookup_table
 from tablewright.operations.scan import (
     ScanOptions,
     ScanPlan,
@@ -37,6 +38,7 @@ from tablewright.world import World
 
 __all__ = ["ColumnOrdering", "LanceScanner", "positional", "scan_options", "scan_pinned"]
 
+_OPTIONS = frozenset(field.name for field in fields(ScanOptions))
 _LATER = {
     "nearest": "search indices come with later work",
     "full_text_query": "search indices come with later work",
@@ -50,7 +52,6 @@ _HINTS = frozenset(
         "fragment_readahead",
         "use_stats",
         "io_buffer_size",
-        "use_scalar_index",
         "batch_size_bytes",
         "disable_scoring_autoprojection",
         "index_segments",
@@ -71,7 +72,7 @@ def scan_options(given: Mapping[str, Any]) -> ScanOptions:
     """Options by pylance's names. Hints for pylance's own reader are ignored; an unknown name is an error."""
     if not isinstance(given, Mapping):
         raise WrongType(f"Scan options are a dict of names and values, got {given!r} of type {type(given).__name__}.")
-    known = {field.name for field in fields(ScanOptions)}
+    known = _OPTIONS
     chosen: dict[str, Any] = {}
     for name, value in given.items():
         if name in known:
@@ -142,7 +143,10 @@ class LanceScanner:
 
     def to_table(self) -> pa.Table:
         """The result in memory."""
-        return scan_table(self._plan, self._snapshot)
+        found = lookup_table(self._snapshot, self._options)
+        if found is None:
+            found = scan_table(self._plan, self._snapshot)
+        return found
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The result as a stream. The plan is made at once, so a bad request fails here."""
@@ -176,14 +180,20 @@ class LanceScanner:
 
     def count_rows(self) -> int:
         """How many rows the result has. A filter over much data is counted by Spark's workers."""
+        found = lookup_count(self._snapshot, self._options)
+        if found is None:
+            found = self._count_rows()
+        return found
+
+    def _count_rows(self) -> int:
         plan = self._plan
         if not isinstance(self._options.filter, str) or self._snapshot.location.is_of_this_process:
             return count_rows(plan, self._snapshot)
-        engine, _ = self._counting
+        plan = plan.narrowed_for_counting()
+        engine, _ = choose_engine(scan_work(plan.whole), self._engine, spark=self._spark)
         if engine.in_process:
             return count_rows(plan, self._snapshot)
-        tasks = plan.for_counting().tasks
-        rows = sum(engine.map(_count_task, tasks, self._snapshot.world, describe="Counting rows"))
+        rows = sum(engine.map(_count_task, plan.tasks, self._snapshot.world, describe="Counting rows"))
         rows = max(0, rows - plan.offset)
         return rows if plan.limit is None else min(rows, plan.limit)
 
@@ -196,7 +206,7 @@ class LanceScanner:
             raise InvalidRequest("filter must be SQL text for to_spark(): Arrow expressions do not travel to workers.")
         require_shared(self._snapshot.location)
         plan, engine = self._plan, frame_engine(self._engine, spark or self._spark)
-        return engine.read_frame(run_scan_task, plan.tasks, self._snapshot.world, plan.schema)
+        return engine.read_frame(run_scan_task, plan.narrowed().tasks, self._snapshot.world, plan.schema)
 
     def explain_plan(self, verbose: bool = False) -> str:
         """What the scan will do."""

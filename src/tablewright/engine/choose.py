@@ -23,7 +23,7 @@ from tablewright.engine.memory import available_bytes
 from tablewright.engine.spark.engine import SparkEngine
 from tablewright.engine.spark.java import find_java
 from tablewright.engine.spark.payload import dump
-from tablewright.engine.spark.session import active_session, session_cores
+from tablewright.engine.spark.session import active_session, is_running, session_cores
 from tablewright.errors import InvalidRequest
 from tablewright.storage.base import Location
 
@@ -64,7 +64,7 @@ def choose_engine(
     if stays_here is not None:
         return Choice(LocalEngine(), stays_here)
     if engine is None:
-        return _by_cost(work, spark or active_session(), costs)
+        return _by_cost(work, spark, costs)
     if is_spark_session(engine):
         return Choice(SparkEngine(engine), "a Spark session was given as engine")
     if isinstance(engine, str):
@@ -108,10 +108,12 @@ def why_not(value: object) -> str | None:
     return None
 
 
-def _by_cost(work: Workload, session: Any, costs: Costs) -> Choice:
+def _by_cost(work: Workload, spark: Any, costs: Costs) -> Choice:
+    """Small work does not even ask which session is active: the JVM's answer would take longer than the work."""
     too_much = _more_than_fits(work, costs)
     if too_much is None and _is_small(work, costs):
-        return Choice(LocalEngine(), _here_because(work, session, costs))
+        return Choice(LocalEngine(), _here_because(work, spark is not None or is_running(), costs))
+    session = spark or active_session()
     choice = _judged(work, session, too_much, costs)
     if session is None and not choice.engine.in_process and (missing := _missing_java()):
         return Choice(LocalEngine(), f"it would go to Spark, but {missing}: {choice.why}")
@@ -142,10 +144,10 @@ def _is_small(work: Workload, costs: Costs) -> bool:
     return seconds_for(work, Cores(here=1, spark=1), costs).here < costs.job_seconds
 
 
-def _here_because(work: Workload, session: Any, costs: Costs) -> str:
-    """Why small work stays here. The session is not asked how many cores it has."""
+def _here_because(work: Workload, has_session: bool, costs: Costs) -> str:
+    """Why small work stays here."""
     here = _readable_seconds(seconds_for(work, Cores(here=1, spark=1), costs).here)
-    if session is None:
+    if not has_session:
         return f"about {here} of work, and a Spark session takes {costs.start_seconds:g} s to start"
     return f"about {here} of work, and a Spark job takes {costs.job_seconds:g} s before it begins"
 

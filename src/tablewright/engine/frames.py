@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablewright.engine.spark.inputs import adopted_schema, requested_schema
+from tablewright.engine.spark.inputs import incoming_schema
 from tablewright.engine.spark.types import arrow_schema, frame_schema
 
-__all__ = ["adopted_schema", "arrow_schema", "frame_schema", "requested_schema"]
+__all__ = ["arrow_schema", "frame_schema", "incoming_schema"]

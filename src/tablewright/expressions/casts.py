@@ -7,7 +7,7 @@ items, whatever its size. Values that do not fit are found when they are cast: o
 seconds and digits after the decimal point are lost.
 
 The question is which casts a caller may ask for. Which ones happen without being asked for, and keep every value, is
-another (``operations/merge_insert/source/widening.py``).
+another (``data/fit_types.py``).
 """
 
 from __future__ import annotations

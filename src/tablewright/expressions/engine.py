@@ -75,6 +75,26 @@ class Frame:
         with _speaking():
             return self._frame.parse_sql_expr(sql)
 
+    def simplified(self, expression: Expr) -> list[Expr] | bool:
+        """What DataFusion makes of a filter before it runs it: types fitted, constants folded. All parts must be true.
+
+        ``True`` and ``False``: every row passes, or none. :class:`ExpressionError` if the plan is something else.
+        """
+        with _speaking():
+            plan = self._frame.filter(expression).optimized_logical_plan()
+            found: list[Expr] = []
+            while True:
+                node = plan.to_variant()
+                kind = type(node).__name__
+                if kind == "TableScan":
+                    return found or True
+                if kind == "EmptyRelation":
+                    return False
+                if kind != "Filter":
+                    raise ExpressionError(f"a filter became {kind}")
+                found.append(node.predicate())
+                (plan,) = plan.inputs()
+
     def field(self, expression: Expr) -> pa.Field:
         """Type and nullability of an expression's value."""
         with _speaking():

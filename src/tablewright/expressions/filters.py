@@ -64,8 +64,9 @@ def compile_filter(
     *,
     now_ns: int | None = None,
     quoted_names: QuotedNames | None = None,
+    scope: Scope | None = None,
 ) -> Predicate:
-    """Compile a filter over a table's rows (its columns and the system columns).
+    """Compile a filter over a table's rows (its columns and the system columns). ``scope`` finds names by other rules.
 
     >>> predicate = compile_filter("x > 1 and s is not null", pa.schema([("x", pa.int64()), ("s", pa.string())]))
     >>> predicate.filter(pa.record_batch({"x": [1, 2], "s": ["a", "b"]})).to_pylist()
@@ -73,7 +74,7 @@ def compile_filter(
     """
     if isinstance(filter, pc.Expression):
         return _compile_arrow(filter, with_system_columns(schema))
-    compiled = compile_sql(filter, schema, now_ns=now_ns, condition=True, quoted_names=quoted_names)
+    compiled = compile_sql(filter, schema, now_ns=now_ns, condition=True, quoted_names=quoted_names, scope=scope)
     if not pa.types.is_boolean(compiled.type):
         raise InvalidRequest(
             f"Invalid user input: The filter {filter} does not return a boolean, but {compiled.type}. "

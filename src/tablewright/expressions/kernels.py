@@ -5,12 +5,15 @@ but a % at either end, and AND and OR of those. Only where both engines mean the
 can hold exactly, and text. There is no NOT here, so it does not matter that a null may come out as false: a filter
 drops both.
 
-DataFusion orders all floats: NaN comes after everything and equals itself, and -0.0 comes before 0.0. So a literal
-here is neither NaN nor zero, and *greater* is the opposite of *less or equal*.
+DataFusion orders all floats: NaN comes after everything and equals itself, a NaN with a negative sign comes before
+everything, and both zeros are equal in some places. So a literal here is neither NaN nor zero, except that a zero in a
+list means both; *greater* is the opposite of *less or equal*, and negative NaNs, of which Arrow knows nothing, are
+added.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,7 +27,7 @@ import pyarrow.types as at
 if TYPE_CHECKING:
     from datafusion import Expr
 
-__all__ = ["Condition", "condition_of"]
+__all__ = ["Condition", "condition_of", "equality_of"]
 
 _COMPARISONS = {
     "=": "equal",
@@ -34,6 +37,7 @@ _COMPARISONS = {
     ">": "greater",
     ">=": "greater_equal",
 }
+_LESS = ("less", "less_equal")
 _OPPOSITES = {"greater": "less_equal", "greater_equal": "less"}
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LOGIC = {"AND": "and_kleene", "OR": "or_kleene"}
@@ -41,6 +45,7 @@ _BLOCK_ROWS = 1 << 14
 _NARROW = 1 << 32
 _PATTERNS = {(False, True): "starts_with", (True, False): "ends_with", (True, True): "match_substring"}
 _WILD = frozenset("%_\\")
+_EQUALITY = re.compile(r"""\s*"([^"]+)"\s*=\s*(?:([0-9]{1,18})|'([^'"\\]*)')\s*""", re.ASCII)
 _TESTS = {"IsNull": "is_null", "IsNotNull": "is_valid"}
 
 
@@ -113,7 +118,20 @@ class Condition:
             return first.compared(self.function, others[0].as_py(), batch)
         if self.function in _PATTERNS.values():
             return as_mask(getattr(pc, self.function)(batch.column(first), pattern=others[0].as_py()))
-        return as_mask(pc.call_function(self.function, [_value(operand, batch) for operand in self.operands]))
+        mask = as_mask(pc.call_function(self.function, [_value(operand, batch) for operand in self.operands]))
+        if self.function in _LESS and isinstance(first, str) and at.is_floating(batch.schema.field(first).type):
+            return _with_negative_nan(batch.column(first), mask)
+        return mask
+
+
+def _with_negative_nan(column: pa.Array, mask: pa.BooleanArray) -> pa.BooleanArray:
+    """The values below a number, with the NaNs that have a negative sign."""
+    unordered = pc.is_nan(column)
+    if not unordered.true_count:
+        return mask
+    negative = np.signbit(column.to_numpy(zero_copy_only=False))
+    both = pc.call_function("and_kleene", [unordered, pa.array(negative)])
+    return as_mask(pc.call_function("or_kleene", [mask, both]))
 
 
 def as_mask(values: pa.Array) -> pa.BooleanArray:
@@ -126,6 +144,27 @@ def _value(operand: Any, batch: pa.RecordBatch) -> Any:
     if isinstance(operand, Condition):
         return operand.mask(batch)
     return batch.column(operand) if isinstance(operand, str) else operand
+
+
+def equality_of(sql: str, types: Mapping[str, pa.DataType]) -> Condition | None:
+    """The condition that translated SQL is, if that is a column beside a whole number or a plain text: as
+    :func:`condition_of` has it, without a parser.
+
+    >>> print(equality_of('"x" = 5', {"x": pa.int8()}).operands, equality_of('"x" = 500', {"x": pa.int8()}))
+    ('x', <pyarrow.Int8Scalar: 5>) None
+    """
+    match = _EQUALITY.fullmatch(sql)
+    if match is None or match[1] not in types:
+        return None
+    name, number, text = match.groups()
+    kind = types[name]
+    fits = at.is_integer(kind) if text is None else at.is_string(kind) or at.is_large_string(kind)
+    if not fits:
+        return None
+    try:
+        return Condition("equal", (name, pa.scalar(int(number) if text is None else text, kind)))
+    except (pa.ArrowInvalid, OverflowError):
+        return None
 
 
 def condition_of(tree: Expr, types: Mapping[str, pa.DataType]) -> Condition | None:
@@ -180,10 +219,20 @@ def _range_or_list(variant: str, operands: list[Expr], types: Mapping[str, pa.Da
     name = _column(column, types)
     if name is None:
         return None
+    zeros = [other for other in others if at.is_floating(types[name]) and _is_zero(other)]
     literals = [literal for other in others if (literal := _literal(other, types[name])) is not None]
-    if len(literals) < len(others):
+    if len(literals) + len(zeros) < len(others):
         return None
-    return Condition("is_in", (name,), pa.array([literal.as_py() for literal in literals], types[name]))
+    both_zeros = [0.0, -0.0] if zeros else []
+    return Condition("is_in", (name,), pa.array([*both_zeros, *(each.as_py() for each in literals)], types[name]))
+
+
+def _is_zero(tree: Expr) -> bool:
+    """Whether it is the literal 0, of either sign, of a type that both engines compare with floats in the same way."""
+    if tree.variant_name() != "Literal":
+        return False
+    value = tree.python_value()
+    return bool(value.is_valid and (at.is_integer(value.type) or at.is_floating(value.type)) and value.as_py() == 0)
 
 
 def _comparison(operator: str, column: Expr, literal: Expr, types: Mapping[str, pa.DataType]) -> Condition | None:

@@ -26,10 +26,10 @@ import pyarrow as pa
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.comparisons import check_tree
 from tablewright.expressions.engine import ExpressionError, Frame, evaluate
-from tablewright.expressions.kernels import Condition, condition_of
+from tablewright.expressions.kernels import Condition, condition_of, equality_of
 from tablewright.expressions.quotes import check_quotes
 from tablewright.expressions.scope import SchemaLike, Scope, arrow_schema, empty_batch, with_system_columns
-from tablewright.expressions.translate import column_sql, translate
+from tablewright.expressions.translate import Translation, column_sql, translate
 
 if TYPE_CHECKING:
     from datafusion import Expr
@@ -111,12 +111,13 @@ def compile_sql(
     now_ns: int | None = None,
     condition: bool = False,
     quoted_names: QuotedNames | None = None,
+    scope: Scope | None = None,
 ) -> CompiledExpression:
     """Compile an expression over the rows of a table (its columns and the system columns).
 
     ``now_ns`` is the moment that ``now()`` means, in nanoseconds since the epoch; the current time if not given.
     ``condition`` reads ``regexp_match`` as a boolean where one is expected, as filters do. ``quoted_names`` are
-    texts in double quotes that name fields in a wider scope than ``schema``.
+    texts in double quotes that name fields in a wider scope than ``schema``. ``scope`` finds names by other rules.
 
     >>> schema = pa.schema([("x", pa.int32()), ("name", pa.string())])
     >>> compiled = compile_sql("X + 1", schema)
@@ -128,14 +129,15 @@ def compile_sql(
     if not isinstance(expression, str):
         raise InvalidRequest(f"Invalid user input: an SQL expression is text, not {type(expression).__name__}")
     own = arrow_schema(schema)
-    found = None if quoted_names else _kept.get((expression, condition))
+    may_keep = not quoted_names and scope is None
+    found = _kept.get((expression, condition)) if may_keep else None
     if found is not None and found[0].equals(own, check_metadata=True):
         return found[1]
-    scope = Scope(with_system_columns(own))
+    scope = scope or Scope(with_system_columns(own))
     moment = time.time_ns() if now_ns is None else now_ns
     try:
         compiled, lasts = _compile(expression, scope, moment, condition, quoted_names or {})
-        if lasts and not quoted_names:
+        if lasts and may_keep:
             _keep((expression, condition), own, compiled)
         return compiled
     except InvalidRequest as error:
@@ -180,21 +182,17 @@ def _compile(
     """The expression, and whether it means the same at any moment."""
     translation = translate(expression, scope, now_ns, condition=condition)
     sql = translation.sql
+    if condition and not translation.quoted_names and not names:
+        simple = equality_of(sql, {name: scope.schema.field(name).type for name in translation.columns})
+        if simple is not None:  # without DataFusion, which takes a tenth of a second to load
+            return _simple(expression, translation, simple), True
     frame = Frame(empty_batch(pa.schema([scope.schema.field(name) for name in translation.columns])))
     tree = frame.parse(sql)
     if quoted := translation.quoted_names or names:
         check_quotes(tree, quoted, condition=condition)
     types = {name: scope.schema.field(name).type for name in translation.columns}
     if condition and (simple := condition_of(tree, types)) is not None:  # it compares nothing but what fits
-        compiled = CompiledExpression(
-            text=expression,
-            sql=sql,
-            columns=translation.columns,
-            paths=translation.paths,
-            type=pa.bool_(),
-            condition=simple,
-        )
-        return compiled, not translation.momentary
+        return _simple(expression, translation, simple), not translation.momentary
     check_tree(frame, tree)
     literal_type = _literal_type(frame, tree)
     if literal_type is not None:
@@ -210,6 +208,17 @@ def _compile(
         nullable=frame.field(tree).nullable,
     )
     return compiled, not translation.momentary
+
+
+def _simple(expression: str, translation: Translation, condition: Condition) -> CompiledExpression:
+    return CompiledExpression(
+        text=expression,
+        sql=translation.sql,
+        columns=translation.columns,
+        paths=translation.paths,
+        type=pa.bool_(),
+        condition=condition,
+    )
 
 
 _INTEGER_NAMES = {

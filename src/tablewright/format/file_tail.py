@@ -22,11 +22,11 @@ from tablewright.errors import CorruptTable
 from tablewright.format.proto import data_file_pb2
 from tablewright.format.wire import decode_message
 
-__all__ = ["FOOTER_BYTES", "FileTail", "decode_tail", "descriptor_in", "problems_of_footer"]
+__all__ = ["ALIGNMENT", "FOOTER_BYTES", "FileTail", "decode_tail", "descriptor_in", "problems_of_footer"]
 
 _FOOTER = struct.Struct("<QQQIIHH4s")
 _ENTRY = struct.Struct("<QQ")
-_ALIGNMENT = 64
+ALIGNMENT = 64
 FOOTER_BYTES = _FOOTER.size
 
 
@@ -91,7 +91,7 @@ class FileTail:
 
     def encode(self, descriptor: bytes) -> tuple[int, bytes]:
         """Another end of the file, with another schema, and where it begins."""
-        begin = -(-self.size // _ALIGNMENT) * _ALIGNMENT
+        begin = -(-self.size // ALIGNMENT) * ALIGNMENT
         metadata = begin + len(descriptor)
         entries, at = [], metadata
         for column in self.columns:

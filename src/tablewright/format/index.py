@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from uuid import UUID
 
 from pyroaring import BitMap, FrozenBitMap
@@ -33,6 +34,8 @@ __all__ = [
 ]
 
 _UUID_BYTES = 16
+_KEPT_BYTES_MAX = 1 << 14
+_SECTIONS_MAX = 32
 _FRAGMENTS_MAX = 1 << 24  # that an index can cover, gone ones included: callers get them as a set
 
 
@@ -71,7 +74,7 @@ class IndexMetadata:
     @property
     def coverage(self) -> FrozenBitMap | None:
         """The ids of the fragments that the index was built on, also those that are gone; ``None`` if not recorded."""
-        return None if self.fragment_bitmap is None else decode_bitmap(self.fragment_bitmap, _FRAGMENTS_MAX)
+        return None if self.fragment_bitmap is None else _decoded(self.fragment_bitmap)
 
     def with_coverage(self, fragment_ids: Iterable[int]) -> IndexMetadata:
         """The same index, said to cover exactly these fragments."""
@@ -80,11 +83,21 @@ class IndexMetadata:
         return replace(self, fragment_bitmap=encode_bitmap(bitmap))
 
 
+def _decoded(bitmap: bytes) -> FrozenBitMap:
+    """The ids in a bitmap. Each filter asks for it: those of ordinary size are kept."""
+    return _kept(bitmap) if len(bitmap) <= _KEPT_BYTES_MAX else decode_bitmap(bitmap, _FRAGMENTS_MAX)
+
+
+@lru_cache(maxsize=128)
+def _kept(bitmap: bytes) -> FrozenBitMap:
+    return decode_bitmap(bitmap, _FRAGMENTS_MAX)
+
+
 def problems_of_index(index: IndexMetadata) -> Iterator[str]:
     """Every rule that this entry breaks, in words."""
     if index.fragment_bitmap is not None:
         try:
-            decode_bitmap(index.fragment_bitmap, _FRAGMENTS_MAX)
+            _decoded(index.fragment_bitmap)
         except ValueError as error:
             yield f"index {index.name!r} ({index.uuid}): the fragment bitmap is broken: {error}"
     if index.dataset_version < 0 or min((file.size_bytes for file in index.files), default=0) < 0:
@@ -95,6 +108,12 @@ def problems_of_index(index: IndexMetadata) -> Iterator[str]:
 
 def encode_index_section(indices: Sequence[IndexMetadata], unknown: bytes = b"") -> bytes:
     """The index section of a manifest file, without its length prefix."""
+    own = tuple(indices)
+    is_short = sum(len(index.fragment_bitmap or b"") + len(index.details_value) for index in own) <= _KEPT_BYTES_MAX
+    return _kept_section(own, unknown) if is_short else _encoded_section(own, unknown)
+
+
+def _encoded_section(indices: tuple[IndexMetadata, ...], unknown: bytes) -> bytes:
     problems = tuple(problem for index in indices for problem in problems_of_index(index))
     if problems:
         raise InternalError("These indices can't be written: " + "; ".join(problems) + ".")
@@ -107,8 +126,28 @@ def encode_index_section(indices: Sequence[IndexMetadata], unknown: bytes = b"")
     return encode_message("The index section", build)
 
 
+_kept_section = lru_cache(maxsize=_SECTIONS_MAX)(_encoded_section)
+
+
 def decode_index_section(data: bytes, path: str) -> tuple[tuple[IndexMetadata, ...], bytes]:
-    """The indices of an index section, checked, and the serialised fields beside them that we do not know."""
+    """The indices of an index section, checked, and the serialised fields beside them that we do not know.
+
+    The last ones are kept: most versions have the indices of the one before.
+    """
+    known = _sections.get(data)
+    if known is None:
+        known = _decoded_section(data, path)
+        if len(data) <= _KEPT_BYTES_MAX:
+            if len(_sections) >= _SECTIONS_MAX:
+                _sections.clear()
+            _sections[data] = known
+    return known
+
+
+_sections: dict[bytes, tuple[tuple[IndexMetadata, ...], bytes]] = {}
+
+
+def _decoded_section(data: bytes, path: str) -> tuple[tuple[IndexMetadata, ...], bytes]:
     message = decode_message(pb.IndexSection, data, path, "the index section")
     indices = tuple(index_from_message(index, path) for index in message.indices)
     problems = tuple(problem for index in indices for problem in problems_of_index(index))

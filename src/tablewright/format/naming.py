@@ -39,7 +39,9 @@ __all__ = [
     "detached_path",
     "encode_hint",
     "index_dir",
+    "index_part_name",
     "is_detached",
+    "is_index_part",
     "manifest_path",
     "new_data_file_name",
     "newest_manifest",
@@ -61,6 +63,8 @@ Scheme = Literal["v1", "v2", "detached"]
 
 _U64_MAX = (1 << 64) - 1
 _DETACHED_FROM = 1 << 63
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_INDEX_PART = re.compile(rf"{INDICES_DIR}/{_UUID}/part-{_UUID}\.lance")
 _MANIFEST_NAME = re.compile(r"(d?)(0|[1-9][0-9]{0,18}|[0-9]{20})\.manifest")
 _V2_DIGITS = 20
 _V2_NAME_LENGTH = _V2_DIGITS + len(".manifest")
@@ -184,6 +188,21 @@ def new_data_file_name(uuid: UUID) -> str:
 def index_dir(uuid: UUID) -> str:
     """The directory with the files of an index."""
     return f"{INDICES_DIR}/{uuid}"
+
+
+def index_part_name(uuid: UUID) -> str:
+    """The name of a file that tasks of a build write in the directory of an index, and that is no part of the index."""
+    return f"part-{uuid}.lance"
+
+
+def is_index_part(path: str) -> bool:
+    """Whether a path below the table's root is that of such a file.
+
+    >>> index = index_dir(UUID(int=1))
+    >>> is_index_part(f"{index}/{index_part_name(UUID(int=2))}"), is_index_part(f"{index}/page_data.lance")
+    (True, False)
+    """
+    return _INDEX_PART.fullmatch(path) is not None
 
 
 def tag_path(tag: str) -> str:

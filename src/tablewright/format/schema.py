@@ -48,6 +48,7 @@ __all__ = [
 
 _DEPTH_MAX = 64
 _NAMES_SHOWN = 40
+_KEPT_MAX, _KEPT_BYTES_MAX = 64, 1 << 16
 
 
 @dataclass(slots=True)
@@ -57,6 +58,7 @@ class _Facts:
     by_id: dict[int, Field]
     children: dict[int, tuple[Field, ...]]
     columns: dict[str, Field]
+    names: tuple[str, ...] | None = None
     arrow: pa.Schema | None = None
     blobs: tuple[Field, ...] | None = None
     any_blobs: frozenset[int] | None = None
@@ -126,7 +128,10 @@ class Schema:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return tuple(node.name for node in self.top_level)
+        facts = self._index()
+        if facts.names is None:
+            facts.names = tuple(node.name for node in facts.children[TOP_LEVEL])
+        return facts.names
 
     @property
     def max_field_id(self) -> int:
@@ -253,6 +258,9 @@ class Schema:
         return facts
 
 
+_kept: dict[tuple[tuple[bytes, ...], tuple[tuple[str, bytes], ...]], Schema] = {}
+
+
 def _rebuild(fields: tuple[Field, ...], metadata: dict[str, bytes]) -> Schema:
     return Schema(fields=fields, metadata=metadata)
 
@@ -269,9 +277,23 @@ def schema_to_proto(schema: Schema) -> list[Any]:
 def schema_from_proto(fields: Iterable[Any], metadata: Mapping[str, bytes], path: str) -> Schema:
     """The schema of Field messages. A broken tree is :class:`CorruptTable`; nodes out of order are put in order.
 
-    Unknown logical types are accepted: they matter only when that column is read.
+    Unknown logical types are accepted: they matter only when that column is read. The last schemas are kept by their
+    bytes: versions of a table share one, with all that was worked out from it.
     """
-    nodes = tuple(field_from_proto(message) for message in fields)
+    messages = tuple(fields)
+    key = tuple(message.SerializeToString() for message in messages), tuple(sorted(metadata.items()))
+    schema = _kept.get(key)
+    if schema is None:
+        schema = _schema_of(messages, metadata, path)
+        if sum(map(len, key[0])) + sum(len(value) for _, value in key[1]) <= _KEPT_BYTES_MAX:
+            if len(_kept) >= _KEPT_MAX:
+                _kept.clear()
+            _kept[key] = schema
+    return schema
+
+
+def _schema_of(messages: Iterable[Any], metadata: Mapping[str, bytes], path: str) -> Schema:
+    nodes = tuple(field_from_proto(message) for message in messages)
     schema = Schema(fields=nodes, metadata=dict(metadata))
     problems = problems_of_schema(schema)
     if problems:

@@ -12,9 +12,8 @@ refused                              unknown columns or members; non-null ones l
                                      dictionary and the other way round; another extension type, or none
 ===================================  ==========================================================================
 
-The question is whether rows go in as they are. Whether a cast keeps every value is another one
-(``operations/merge_insert/source/widening.py``), and so is whether a column may be cast when asked for
-(``expressions/casts.py``).
+The question is whether rows go in as they are. Which types our entries cast on the way is another one
+(``data/fit_types.py``), and so is whether a column may be cast when asked for (``expressions/casts.py``).
 
 Deliberate difference: the name of a list's item and the names below a map mean nothing, and writers do not agree on
 them (``item``, ``element``, ``array``). Lance compares them; we look at the place.

@@ -2,8 +2,11 @@
 
 1. Measure the newest version. Compact if that is recommended; with a bound of time in rounds that are committed one by
    one, so that what was done stays when time is over.
-2. Measure again if something changed, and clean up if that is recommended: as the table's ``lance.auto_cleanup.*``
-   say, else versions older than two weeks.
+2. Measure again if something changed. Optimize indices if that is recommended, and clean up: as the table's
+   ``lance.auto_cleanup.*`` say, else versions older than two weeks.
+
+Whoever runs it every few hundred commits must not pay for the number of versions: measuring reads the manifests that
+stay, and a cleanup, which has to read all of them once, begins only if the oldest version that may go is old enough.
 
 Steps can run twice at a time: a group that another compaction took is dropped before its commit, and a cleanup never
 takes what a version needs. So a run on a schedule may overlap another, in any process.
@@ -19,12 +22,15 @@ from dataclasses import asdict, replace
 
 from tablewright.errors import CommitConflict, InvalidRequest, UnsupportedFeature
 from tablewright.jobs.attempt import run_job
-from tablewright.jobs.cleanup import clean_up
+from tablewright.jobs.cleanup import clean_up, may_remove
 from tablewright.jobs.compact import CompactJob
+from tablewright.jobs.create_index import OptimizeIndicesJob
 from tablewright.jobs.table import Table
+from tablewright.operations.cleanup.files import CleanupStats
 from tablewright.operations.compact.options import CompactionOptions, compaction_options
 from tablewright.operations.compact.plan import plan_compaction
-from tablewright.operations.health import TableHealth, measure_health
+from tablewright.operations.create_index.merge import OptimizeOptions, plan_optimize
+from tablewright.operations.health import TableHealth, measure_latest
 from tablewright.operations.health.auto import (
     DONE,
     FAILED,
@@ -42,7 +48,6 @@ from tablewright.snapshot.standing import open_newest
 
 __all__ = ["run_auto"]
 
-_NO_INDICES = "index optimisation is not part of this release: let pylance's optimize.optimize_indices() do it"
 _ERRORS_SHOWN = 3
 
 
@@ -62,13 +67,15 @@ class _Run:
         self._world = table.world
         self._begin = self._world.clock.monotonic()
         self._newest = open_newest(table.snapshot)
+        self._old_files = False
 
     def run(self) -> tuple[Snapshot, AutoReport]:
         before = self._newest
-        health = measure_health(before, self._options.health)
+        health, old_files = measure_latest(before, self._options.health)
         steps = [self._step(each, health) for each in health.recommendations if each.action == "compact"]
         if self._newest is not before:
-            health = measure_health(self._newest, self._options.health)
+            health, old_files = measure_latest(self._newest, self._options.health)
+        self._old_files = old_files
         later = [each for each in health.recommendations if each.action in ("optimize_indices", "cleanup")]
         steps += [self._step(each, health) for each in later]
         report = AutoReport(
@@ -87,11 +94,11 @@ class _Run:
 
     def _step(self, why: Recommendation, health: TableHealth) -> AutoStep:
         step = AutoStep(action=why.action, outcome=SKIPPED, reason=why.reason)
-        if why.action == "optimize_indices":
-            return replace(step, note=_NO_INDICES)
         if self._is_late():
             return replace(step, note=f"max_seconds={self._options.max_seconds} had passed")
         try:
+            if why.action == "optimize_indices":
+                return self._optimize_indices(step)
             return self._compact(step, health) if why.action == "compact" else self._clean_up(step)
         except UnsupportedFeature as error:
             return replace(step, note=str(error))
@@ -134,11 +141,27 @@ class _Run:
         }
         return compaction_options(snapshot.manifest.config, given)
 
+    # ---- indices
+
+    def _optimize_indices(self, step: AutoStep) -> AutoStep:
+        """Indices of types that we do not build are skipped, and named in the note."""
+        options = OptimizeOptions()
+        plan = plan_optimize(self._newest, options)
+        note = "; ".join(f"{name}: {why}" for name, why in plan.left_alone.items())
+        if not plan.segments:
+            return replace(step, note=note)
+        done = run_job(OptimizeIndicesJob(options, self._world), self._table.at(self._newest), plan=plan)
+        self._newest = done.snapshot
+        files = [file for entry in done.result for file in entry.files]
+        figures = {"indices": len(done.result), "bytes_written": sum(file.size_bytes for file in files)}
+        return replace(step, outcome=DONE, note=note, figures=figures)
+
     # ---- cleanup
 
     def _clean_up(self, step: AutoStep) -> AutoStep:
         options = cleanup_options_of(self._newest.manifest.config)
-        stats = clean_up(self._table.at(self._newest), options)
+        table = self._table.at(self._newest)
+        stats = clean_up(table, options) if self._old_files or may_remove(table, options) else CleanupStats()
         note = "" if stats.old_versions else f"no version could go: older_than={options.older_than}"
         if options.retain_versions is not None:
             note += f", retain_versions={options.retain_versions}" if note else ""

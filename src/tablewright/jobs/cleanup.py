@@ -21,8 +21,9 @@ A writer that is under way has files that no manifest names: younger than seven 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from pyroaring import BitMap
 
@@ -52,7 +53,7 @@ from tablewright.snapshot.refs import list_branches, list_tags, main_world
 from tablewright.snapshot.removals import FoundJournal, read_journals
 from tablewright.snapshot.standing import check_standing
 from tablewright.storage.base import ObjectInfo, ObjectNotFound, exists
-from tablewright.storage.subtree import SubtreeStore, delete_empty_directories, is_link
+from tablewright.storage.subtree import SubtreeStore, delete_empty_directories, is_link, unfinished_files
 from tablewright.storage.uncommitted import discard_files
 
 __all__ = ["clean_up", "explain_cleanup"]
@@ -92,6 +93,13 @@ def clean_up(table: Table, options: CleanupOptions, *, current: int | None = Non
     ``current`` is the version from which on all stay, by default the table's own.
     """
     return _Cleanup(table, options, current).run()
+
+
+def may_remove(table: Table, options: CleanupOptions) -> bool:
+    """Whether a cleanup has a version to remove, or an interrupted one to finish. Reads one manifest and not all: that
+    of the oldest version that might go. Where clocks of writers differ, a younger one may already be old enough.
+    """
+    return _Cleanup(table, options).may_remove()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +150,22 @@ class _Cleanup:
         kept = frozenset(entry.version for entry in own if not entry.is_detached) - gone
         return _Survey(refs=refs, removed=removed, kept_versions=kept, reach=reach, journals=journals, plan=plan)
 
+    def may_remove(self) -> bool:
+        """Judge by the oldest version that might go."""
+        self._check_possible()
+        if any(True for _ in read_journals(self._store)):
+            return True
+        refs = self._refs()
+        own = {entry.version: entry for entry in list_manifests(self._store) if not entry.is_detached}
+        ages = dict.fromkeys(own, 0)  # as if all of them were as old as can be
+        candidates = self._selected(ages, refs)
+        if not candidates:
+            return False
+        oldest = own[min(candidates)]
+        self._read([oldest])
+        found = self._names.manifests.get(oldest.key)
+        return found is None or oldest.version in self._selected({**ages, oldest.version: found.timestamp_ns}, refs)
+
     def _check_possible(self) -> None:
         """Refuse a handle of a table that was replaced, and directories that are links."""
         check_standing(self._table.snapshot)
@@ -183,7 +207,12 @@ class _Cleanup:
         timestamps = {
             entry.version: self._names.manifests[entry.key].timestamp_ns for entry in own if not entry.is_detached
         }
-        selected = select_versions(
+        selected = self._selected(timestamps, refs)
+        removed = (entry for entry in own if not entry.is_detached and entry.version in selected)
+        return tuple(sorted(removed, key=lambda entry: (entry.version, entry.path)))
+
+    def _selected(self, timestamps: Mapping[int, int], refs: Refs) -> frozenset[int]:
+        return select_versions(
             timestamps,
             self._current,
             self._options,
@@ -191,15 +220,13 @@ class _Cleanup:
             now_ns=self._world.clock.now_ns(),
             uri=self._store.location.uri,
         )
-        removed = (entry for entry in own if not entry.is_detached and entry.version in selected)
-        return tuple(sorted(removed, key=lambda entry: (entry.version, entry.path)))
 
     def _listing(self) -> Iterator[ObjectInfo]:
         """Every file that may be dead, one at a time."""
         count = 0
         with Progress(f"Listing {self._store.location.uri}") as progress:
             for directory in DIRECTORIES:
-                for info in self._store.list(directory):
+                for info in chain(self._store.list(directory), unfinished_files(self._store, directory)):
                     count += 1
                     if count % _COUNT_EVERY == 0:
                         progress.update(count)

@@ -5,7 +5,8 @@
    overtaken by then are dropped before.
 3. *Place* the groups on the newest version (:mod:`tablewright.operations.compact.groups`): rows that are gone become
    deletion files, stale columns are carried, overtaken groups are dropped and their files removed. A group whose
-   columns can't be carried fails alone.
+   columns can't be carried fails alone. Index segments are written again for the new addresses where their kind allows
+   that (:mod:`tablewright.jobs.remap`), unless that is deferred.
 4. *Commit* the Rewrite. After a conflict the groups are placed on the newest version; the sources are not read again.
 
 The commit is bounded by time and not by a number of attempts, since what a compaction made is worth more than that.
@@ -29,11 +30,13 @@ from tablewright.engine.local import LocalEngine
 from tablewright.errors import CommitConflict, CommitUnknown, CorruptTable, InvalidRequest
 from tablewright.format.deletion_vectors.lance import choose_type
 from tablewright.format.fragment import DeletionFile, Fragment
+from tablewright.format.index_kinds import is_system
 from tablewright.format.naming import data_paths, deletion_path
 from tablewright.format.row_set import RowSet
-from tablewright.format.transaction import ReserveFragments, Transaction
+from tablewright.format.transaction import ReserveFragments, Rewrite, Transaction
 from tablewright.jobs.attempt import Done, GiveUp, Job, Made
 from tablewright.jobs.meanwhile import look_back, newest_of_table
+from tablewright.jobs.remap import IndexRemaps
 from tablewright.jobs.work import Work
 from tablewright.jobs.workloads import compaction_work
 from tablewright.operations.compact.carry import Carried, CarryTask, carry_columns, carry_tasks, with_carried
@@ -104,6 +107,7 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
         self._metrics = CompactionMetrics()
         self._failed: list[tuple[tuple[Fragment, ...], Exception]] = []
         self._dropped: set[tuple[int, ...]] = set()
+        self._remaps = IndexRemaps(world)
         self._written: set[str] = set()
         self._given_files: set[str] = set()
 
@@ -236,9 +240,31 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
         paths = tuple(deletion_path(id, file) for id, file in deletions.items())
         stable, uuid = newest.manifest.stable_row_ids, str(self._world.ids.uuid())
         transaction = compaction_transaction(places, deletions, newest, stable_row_ids=stable, uuid=uuid)
+        transaction = self._with_indices(transaction, places, newest, work)
         done = tuple(group for group, _ in places)
         work.report.fragments = sum(len(group.old) for group in done)
-        return CompactMade(base=newest, transaction=transaction, files=work.files, groups=done, deletion_paths=paths)
+        return CompactMade(
+            base=newest,
+            transaction=transaction,
+            files=work.files,
+            recheck=None if self._options.defer_index_remap else partial(_check_indices, newest),
+            groups=done,
+            deletion_paths=paths,
+        )
+
+    def _with_indices(
+        self, transaction: Transaction, places: Sequence[_Place], newest: Snapshot, work: Work
+    ) -> Transaction:
+        """With the index segments that are written again; or with the order to record where rows went."""
+        rewrite = transaction.operation
+        assert isinstance(rewrite, Rewrite)
+        if all(is_system(index) for index in newest.manifest.indices):
+            return transaction
+        if self._options.defer_index_remap:
+            return replace(transaction, operation=replace(rewrite, defers_remap=True))
+        maps = [group.address_map(newest) for group, _ in places]
+        rewritten = self._remaps.on(newest, maps, work)
+        return replace(transaction, operation=replace(rewrite, rewritten_indices=rewritten))
 
     def _kept(self, groups: Sequence[Group], since: int, newest: Snapshot) -> list[_Place]:
         """The groups that no other compaction overtook; the files of the others are removed."""
@@ -357,12 +383,14 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
         """What was replaced by what. Files that the new version does not need are removed."""
         if committed is not None:
             discard_files(self._world.store, made.needless(committed.snapshot))
+            self._remaps.committed(committed.snapshot)
         return self._over(metrics_of(made.groups))
 
     def close(self, error: BaseException | None) -> None:
         """After a failure remove what was written, unless it may be part of a version."""
         if error is not None and not isinstance(error, CommitUnknown):
             discard_files(self._world.store, sorted(self._written))
+            self._remaps.remove()
 
     def explain(self, plan: CompactionPlan, work: Work) -> str:
         """The plan, and where it runs."""
@@ -383,9 +411,19 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
             groups_dropped=len(self._dropped),
             rows_hidden=mine.rows_hidden,
             bytes_carried=mine.bytes_carried,
+            index_bytes_written=self._remaps.bytes_written,
             seconds=time.perf_counter() - self._started,
         )
         return Compacted(metrics, tuple(error for _, error in self._failed))
+
+
+def _check_indices(known: Snapshot, newest: Snapshot) -> None:
+    """Segments that came, went or were rewritten meanwhile: which of them are remapped has to be decided again."""
+    then, now = ({index.uuid for index in each.manifest.indices if not is_system(index)} for each in (known, newest))
+    if then != now:
+        names = sorted({index.name for index in newest.manifest.indices if index.uuid in now - then})
+        reason = f"indices {names} were built or rewritten meanwhile" if names else "indices were dropped meanwhile"
+        raise CommitConflict("Rewrite", "CreateIndex", newest.version, reason=reason)
 
 
 def _group(result: Rewritten) -> Group:

@@ -30,10 +30,11 @@ class DeleteJob(Job[DeletePlan, Made, dict[str, int]]):
     retries: RetryOptions = field(default_factory=RetryOptions)
     isolation: str = "snapshot"
     stays_here: str | None = None
+    use_scalar_index: bool | None = None
 
     def plan(self, snapshot: Snapshot, now_ns: int) -> DeletePlan:
         """Decide how the rows are found."""
-        return plan_delete(snapshot, self.predicate, now_ns)
+        return plan_delete(snapshot, self.predicate, now_ns, self.use_scalar_index)
 
     def run(self, plan: DeletePlan, snapshot: Snapshot, work: Work) -> Made:
         """Find and hide the rows; where all rows go, their fragments go, and no task runs."""
@@ -41,7 +42,7 @@ class DeleteJob(Job[DeletePlan, Made, dict[str, int]]):
         if plan.deletes_all:
             everything = live_rows(snapshot, plan.fragments)
         else:
-            everything = {}
+            everything, plan = {}, plan.narrowed()
             results = work.run("Deleting", run_delete_task, plan.tasks, work.choose(scan_work(plan.match)))
         transaction, affected = finish_delete(plan, results, everything, work.world.ids.uuid())
         work.report.fragments += len(affected.offsets)

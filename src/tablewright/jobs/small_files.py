@@ -3,7 +3,8 @@
 Few of them are joined by this process, many by tasks of the engine that wrote them. If it fails, all files of the
 write are removed: nothing is committed yet.
 
-Tests: ``tests/unit/operations/test_small_files.py``, ``tests/spark/test_small_files.py``.
+Tests: ``tests/unit/operations/test_small_files.py``, ``tests/concurrency/test_faults.py``,
+``tests/spark/test_small_files.py``.
 """
 
 from __future__ import annotations

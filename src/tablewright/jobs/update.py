@@ -25,6 +25,7 @@ from tablewright.operations.update import (
     update_tasks,
 )
 from tablewright.reading.match import Matched, run_match_task
+from tablewright.reading.scan_task import narrowed
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.transaction.commit import Committed
 from tablewright.transaction.isolation import unchanged_if
@@ -80,6 +81,7 @@ class UpdateJob(Job[UpdatePlan, Made, dict[str, int]]):
     def _decide(self, plan: UpdatePlan, work: Work) -> tuple[Found, Decision]:
         matched: list[Matched] = []
         if not plan.updates_all:
-            matched = work.run("Matching", run_match_task, plan.match.tasks, work.choose(scan_work(plan.match)))
+            match = narrowed(plan.match)
+            matched = work.run("Matching", run_match_task, match.tasks, work.choose(scan_work(match)))
         found = found_rows(plan, matched)
         return found, decide_update(plan, found)

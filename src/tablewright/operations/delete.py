@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tablewright.data.task_context import TaskContext
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter
 from tablewright.format.deletion_vectors.problems import problems_of_deletions
@@ -23,9 +24,8 @@ from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.transaction import Delete, Transaction
 from tablewright.operations.rewrite.hide import HiddenRows, hide_each, with_hidden_rows, write_deletions
-from tablewright.reading.context import TaskContext
 from tablewright.reading.match import find_matches, plan_match, read_fields
-from tablewright.reading.scan_task import ScanTask, with_ids
+from tablewright.reading.scan_task import ScanTask, narrowed, with_ids, with_index
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.transaction.affected import AffectedRows
@@ -61,6 +61,10 @@ class DeletePlan:
         """The work in parts of some fragments each."""
         return () if self.deletes_all else tuple(DeleteTask(scan=task) for task in self.match.tasks)
 
+    def narrowed(self) -> DeletePlan:
+        """The same delete among the rows that indices leave; they are asked now."""
+        return replace(self, match=narrowed(self.match))
+
     @property
     def estimated_bytes(self) -> int:
         """About how much will be read."""
@@ -78,10 +82,12 @@ class DeleteTask:
     scan: ScanTask
 
 
-def plan_delete(snapshot: Snapshot, predicate: Filter, now_ns: int | None = None) -> DeletePlan:
+def plan_delete(
+    snapshot: Snapshot, predicate: Filter, now_ns: int | None = None, use_scalar_index: bool | None = None
+) -> DeletePlan:
     """Decide a delete. A bad predicate fails here."""
     check_writable(snapshot.manifest.writer_flags, snapshot.location.uri)
-    match = plan_match(snapshot, predicate, now_ns)
+    match = plan_match(snapshot, predicate, now_ns, use_scalar_index)
     condition = match.reads.predicate
     return DeletePlan(
         predicate=str(predicate),
@@ -125,10 +131,11 @@ def matching_offsets(snapshot: Snapshot, fragment: Fragment, predicate: Filter) 
     """Physical offsets of the live rows of a fragment that match, ascending."""
     whole = plan_match(snapshot, predicate)
     index = snapshot.fragments.position(fragment.id)
-    task = replace(whole, fragments=(fragment,), first_rows=(whole.first_rows[index],))
+    task = replace(whole, fragments=(fragment,), first_rows=(whole.first_rows[index],), index=None)
     if task.reads.predicate is None:
         vector = snapshot.deletion_vector(fragment) or RowSet()
         return vector.absent(fragment.physical_rows)
+    task = narrowed(with_index(task, snapshot, counts_only=True))
     return find_matches(task, snapshot).rows.get(fragment.id, RowSet()).to_numpy()
 
 

@@ -69,7 +69,7 @@ def describe_field(schema: Schema, field_id: int) -> str:
 
 
 def describe_indices(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Every index segment of a version; other clients may leave one whose column is gone."""
+    """Every index segment of a version, by name; other clients may leave one whose column is gone."""
     schema = snapshot.schema
     return [
         {
@@ -81,5 +81,5 @@ def describe_indices(snapshot: Snapshot) -> list[dict[str, Any]]:
             "fragment_ids": set(index.coverage or ()),
             "base_id": index.base_id,
         }
-        for index in snapshot.manifest.indices
+        for index in sorted(snapshot.manifest.indices, key=lambda index: index.name)
     ]

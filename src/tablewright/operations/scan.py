@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablewright.checks import check_flag, check_text, listed, whole_number
+from tablewright.data.task_context import TaskContext
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter, Predicate, compile_filter
 from tablewright.expressions.scope import Scope, with_system_columns
@@ -27,11 +28,18 @@ from tablewright.format.blobs import as_bytes, as_descriptions
 from tablewright.format.fragment import Fragment
 from tablewright.format.schema import Schema
 from tablewright.operations.scan_order import Ordering, best_rows, orderings_of
-from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import ReadPlan
 from tablewright.reading.projection import Selection, extend_selection, select_columns
 from tablewright.reading.run import count_matches, exact_batches, limited, run_reads, slices
-from tablewright.reading.scan_task import ScanTask, choose_fragments, default_batch_size, row_counts, scan_task
+from tablewright.reading.scan_task import (
+    ScanTask,
+    choose_fragments,
+    default_batch_size,
+    narrowed,
+    row_counts,
+    scan_task,
+    with_index,
+)
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.snapshot.standing import while_it_stands
 from tablewright.world import World
@@ -59,7 +67,8 @@ class ScanOptions:
 
     ``late_materialization`` ``False`` reads all columns along with the filter's, ``True`` (or a list of columns) reads
     the others for matching rows only; ``None`` lets the scan decide by their width. ``blob_handling``
-    ``"all_binary"`` reads the bytes of blob columns; filters see their descriptions.
+    ``"all_binary"`` reads the bytes of blob columns; filters see their descriptions. ``use_scalar_index`` ``True`` asks
+    every index that can answer a part of the filter, ``False`` none, ``None`` those that are cheaper than a scan.
     """
 
     columns: Sequence[str] | Mapping[str, str] | None = None
@@ -76,6 +85,7 @@ class ScanOptions:
     strict_batch_size: bool = False
     late_materialization: bool | Sequence[str] | None = None
     blob_handling: str | None = None
+    use_scalar_index: bool | None = None
 
     def __post_init__(self) -> None:
         if self.blob_handling is not None and self.blob_handling not in BLOB_HANDLINGS:
@@ -88,6 +98,8 @@ class ScanOptions:
                 object.__setattr__(self, name, whole_number(given, label, maximum=_ROWS_MAX))
         for name in _FLAGS:
             check_flag(getattr(self, name), name)
+        if self.use_scalar_index is not None:
+            check_flag(self.use_scalar_index, "use_scalar_index")
         if self.late_materialization is not None and not isinstance(self.late_materialization, bool):
             for column in listed(self.late_materialization, "late_materialization"):
                 check_text(column, "each column of late_materialization")
@@ -130,8 +142,19 @@ class ScanPlan:
 
     def for_counting(self) -> ScanPlan:
         """The same scan for those who only want to know how many rows match: it reads the filter's columns only."""
-        reads = self.whole.reads.counting()
-        return replace(self, whole=replace(self.whole, reads=reads), ordering=(), schema=reads.selection.schema)
+        return self._counting(self.whole)
+
+    def narrowed(self) -> ScanPlan:
+        """The same scan of the rows that indices leave; they are asked now."""
+        return replace(self, whole=narrowed(self.whole))
+
+    def narrowed_for_counting(self) -> ScanPlan:
+        """The same, of the rows that indices leave; they are asked now."""
+        return self._counting(narrowed(self.whole, counts_only=True))
+
+    def _counting(self, whole: ScanTask) -> ScanPlan:
+        reads = whole.reads.counting()
+        return replace(self, whole=replace(whole, reads=reads), ordering=(), schema=reads.selection.schema)
 
     def __str__(self) -> str:
         return "\n".join(_explain(self))
@@ -159,8 +182,10 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions, *, now_ns: int | None = 
         described,
         fragments,
     )
+    early = None if options.limit is None or ordering else options.limit + (options.offset or 0)
+    task = scan_task(snapshot, reads, fragments, first_rows, options.rows_per_batch)
     return ScanPlan(
-        whole=scan_task(snapshot, reads, fragments, first_rows, options.rows_per_batch),
+        whole=with_index(task, snapshot, options.use_scalar_index, rows_wanted=early),
         ordering=ordering,
         limit=options.limit,
         offset=options.offset or 0,
@@ -172,7 +197,7 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions, *, now_ns: int | None = 
 def run_scan_task(task: ScanTask, world: World) -> Iterator[pa.RecordBatch]:
     """The rows of a task, in batches of at most its batch size."""
     context = TaskContext(world, task.base_paths)
-    for batch in run_reads(context, task.reads, task.fragments, task.first_rows):
+    for batch in run_reads(context, task.reads, task.fragments, task.first_rows, chosen=task.chosen):
         yield from slices(batch, task.batch_size)
 
 
@@ -197,7 +222,8 @@ def count_rows(plan: ScanPlan, snapshot: Snapshot) -> int:
     whole = plan.whole
     if whole.reads.predicate is not None:
         with while_it_stands(snapshot):
-            rows = count_matches(snapshot, whole.reads.counting(), whole.fragments, whole.first_rows)
+            left = plan.narrowed_for_counting().whole
+            rows = count_matches(snapshot, left.reads, left.fragments, left.first_rows, left.chosen)
     else:
         physical, live = row_counts(whole.fragments)
         rows = physical if whole.reads.include_deleted else live
@@ -211,22 +237,23 @@ def _run(plan: ScanPlan, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
 
 
 def _read(plan: ScanPlan, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
-    whole = plan.whole
+    if plan.limit == 0:
+        return
+    whole = narrowed(plan.whole)
     if plan.ordering:
         wanted = None if plan.limit is None else min(plan.limit + plan.offset, _ROWS_MAX)
-        batches = run_reads(snapshot, whole.reads, whole.fragments, whole.first_rows)
+        batches = run_reads(snapshot, whole.reads, whole.fragments, whole.first_rows, chosen=whole.chosen)
         keys = whole.schema.names[len(plan.schema.names) :]
         best = best_rows(batches, whole.schema, keys, plan.ordering, wanted)
         yield from best.slice(plan.offset).select(plan.schema.names).combine_chunks().to_batches()
-        return
-    if plan.limit == 0:
         return
     if whole.reads.predicate is None:
         yield from run_reads(
             snapshot, whole.reads, whole.fragments, whole.first_rows, skip=plan.offset, take=plan.limit
         )
         return
-    yield from limited(run_reads(snapshot, whole.reads, whole.fragments, whole.first_rows), plan.offset, plan.limit)
+    batches = run_reads(snapshot, whole.reads, whole.fragments, whole.first_rows, chosen=whole.chosen)
+    yield from limited(batches, plan.offset, plan.limit)
 
 
 def _keys(ordering: Sequence[Ordering], taken: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -77,6 +77,7 @@ class UpdateOptions:
     write_mode: str = "auto"
     data_storage_version: str | None = None
     limits: RewriteLimits = DEFAULT_LIMITS
+    use_scalar_index: bool | None = None
 
     def __post_init__(self) -> None:
         check_write_mode(self.write_mode)
@@ -141,7 +142,7 @@ def plan_update(
         refuse_blob_targets(table, updates)
         refuse_blob_expressions(table, updates.values(), now_ns)
     assignments = compile_updates(updates, as_rows(table), now_ns)
-    match = plan_match(snapshot, where, now_ns)
+    match = plan_match(snapshot, where, now_ns, options.use_scalar_index)
     condition = match.reads.predicate
     looked_at = [*assignments.paths, *((name,) for name in assignments.kept_in_part)]
     return UpdatePlan(

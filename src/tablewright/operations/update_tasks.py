@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tablewright.data.task_context import TaskContext
 from tablewright.expressions.scope import SYSTEM_COLUMNS
 from tablewright.format.fragment import Fragment
 from tablewright.format.manifest import BasePath
@@ -23,7 +24,6 @@ from tablewright.operations.rewrite.limits import RewriteLimits
 from tablewright.operations.rewrite.move import MovedRows, move_rows
 from tablewright.operations.rewrite.patch import PatchedColumns, patch_columns
 from tablewright.operations.update_values import Assignments
-from tablewright.reading.context import TaskContext
 from tablewright.reading.match import live_rows
 from tablewright.reading.projection import Path, extend_selection, select_columns
 from tablewright.world import World

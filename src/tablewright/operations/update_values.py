@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +28,7 @@ import pyarrow.types as at
 
 from tablewright.checks import check_text
 from tablewright.data.conform import conform
+from tablewright.data.fit_values import fit_array
 from tablewright.data.read import no_columns
 from tablewright.errors import InvalidRequest, SchemaMismatch, WrongType
 from tablewright.expressions.engine import ExpressionError, Frame
@@ -34,19 +37,26 @@ from tablewright.expressions.sql import CompiledExpression, compile_sql
 from tablewright.format.field_path import parse_path
 from tablewright.format.schema import Schema
 
-__all__ = ["Assignment", "Assignments", "compile_updates"]
+__all__ = ["Assignment", "Assignments", "Compile", "compile_assignments", "compile_updates"]
 
 Path = tuple[str, ...]
+Compile: TypeAlias = Callable[[str], tuple[CompiledExpression, pa.Schema]]
+
+_PLAIN = re.compile(r"""\s*(?:-?\s*[0-9]{1,18}|'[^'"\\]*'|true|false|null)\s*""", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """One field and the expression for its new values. ``kind`` is what the values are cast to."""
+    """One field and the expression for its new values. ``kind`` is what the values are cast to.
+
+    ``is_checked``: a value that the type can't hold exactly is refused.
+    """
 
     path: Path
     field_id: int
     kind: pa.DataType
     expression: CompiledExpression
+    is_checked: bool = False
 
     def __str__(self) -> str:
         return f"{'.'.join(self.path)} = {self.expression.text}"
@@ -81,46 +91,85 @@ class Assignments:
         read = dict.fromkeys(name for item in self.items for name in item.expression.columns)
         return tuple(read | dict.fromkeys(self.kept_in_part))
 
-    def changed(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
-        """The new values of the columns that change, for rows that match; a null or value that can't be is refused."""
+    def changed(self, rows: pa.RecordBatch, own: pa.RecordBatch | None = None) -> dict[str, pa.Array]:
+        """The new values of the columns that change, for rows that match; a null or value that can't be is refused.
+
+        ``own`` has the columns that are kept in part, if they are not among those that expressions read.
+        """
         new: dict[str, pa.Array] = {}
+        own = rows if own is None else own
         for item, values in zip(self.items, self._values(rows), strict=True):
             top, *below = item.path
-            new[top] = _put(new[top] if top in new else rows.column(top), below, values) if below else values
+            new[top] = _put(new[top] if top in new else own.column(top), below, values) if below else values
         return {name: _fit(array, self.schema.field(name)) for name, array in new.items()}
 
     def _values(self, rows: pa.RecordBatch) -> list[pa.Array]:
         names = list(dict.fromkeys(name for item in self.items for name in item.expression.columns))
         try:
+            if all(map(_is_plain, self.items)):
+                return [pa.repeat(_constant(item.expression.sql, item.kind), rows.num_rows) for item in self.items]
             frame = Frame(rows.select(names) if names else no_columns(rows.num_rows))
-            return frame.values([frame.parse(item.expression.sql).cast(item.kind) for item in self.items])
+            parsed = [(item, frame.parse(item.expression.sql)) for item in self.items]
+            found = frame.values([tree if item.is_checked else tree.cast(item.kind) for item, tree in parsed])
         except ExpressionError as error:
             raise InvalidRequest(f"Invalid user input: {error}. The update was: {self}.") from error
+        return [
+            _exactly(values, item) if item.is_checked else values
+            for item, values in zip(self.items, found, strict=True)
+        ]
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.items))
 
 
+def _exactly(values: pa.Array, item: Assignment) -> pa.Array:
+    return fit_array(
+        values, item.kind, ".".join(item.path), f"Write cast({item.expression.text} as …) if that is meant."
+    )
+
+
+def _is_plain(item: Assignment) -> bool:
+    """Whether a value is a literal, which need not be evaluated for each batch."""
+    is_simple = at.is_primitive(item.kind) or at.is_string(item.kind) or at.is_large_string(item.kind)
+    return is_simple and _PLAIN.fullmatch(item.expression.sql) is not None
+
+
+@lru_cache(maxsize=256)
+def _constant(sql: str, kind: pa.DataType) -> pa.Scalar:
+    """A literal as a value of the column's type; :class:`ExpressionError` if that has none."""
+    frame = Frame(no_columns(1))
+    return frame.values([frame.parse(sql).cast(kind)])[0][0]
+
+
 # ----------------------------------------------------------------------------------------------------------- plan
 def compile_updates(updates: Mapping[str, str], table: Schema, now_ns: int) -> Assignments:
     """Resolve and check ``{column: SQL}``; whatever is wrong is :class:`InvalidRequest`."""
+    known = with_system_columns(table.to_arrow())
+    return compile_assignments(updates, table, lambda sql: (compile_sql(sql, table, now_ns=now_ns), known))
+
+
+def compile_assignments(updates: Mapping[str, str], table: Schema, compile: Compile) -> Assignments:
+    """The same with expressions over other columns than the table's: ``compile`` tells which, with their types."""
     if not isinstance(updates, Mapping):
         raise WrongType(f"Invalid user input: updates must be a dict of column to SQL text, got {updates!r}.")
     if not updates:
         raise InvalidRequest("Invalid user input: No updates provided. Give at least one column and its expression.")
     schema = table.to_arrow()
-    items = tuple(_assignment(table, schema, name, sql, now_ns) for name, sql in updates.items())
+    compiled = [_assignment(table, schema, name, sql, compile) for name, sql in updates.items()]
+    items = tuple(item for item, _ in compiled)
     for one, other in combinations(items, 2):
         if one.path[: len(other.path)] == other.path or other.path[: len(one.path)] == one.path:
             both = f'"{".".join(one.path)}" and "{".".join(other.path)}"'
             raise InvalidRequest(f"Invalid user input: {both} are updated both, and one is (part of) the other.")
     assignments = Assignments(items=items, schema=schema)
-    for item in items:
-        _check(item, schema)
+    for item, known in compiled:
+        _check(item, schema, known)
     return assignments
 
 
-def _assignment(table: Schema, schema: pa.Schema, name: str, sql: str, now_ns: int) -> Assignment:
+def _assignment(
+    table: Schema, schema: pa.Schema, name: str, sql: str, compile: Compile
+) -> tuple[Assignment, pa.Schema]:
     check_text(name, "a column's name in updates")
     if not isinstance(sql, str):
         raise WrongType(
@@ -130,12 +179,12 @@ def _assignment(table: Schema, schema: pa.Schema, name: str, sql: str, now_ns: i
     path = _resolve(schema, name)
     field_id, kind = _find(table, path), _type_at(schema, path)
     try:
-        expression = compile_sql(sql, table, now_ns=now_ns)
+        expression, known = compile(sql)
     except InvalidRequest as error:
         if "'" in sql or not (at.is_string(kind) or at.is_large_string(kind)):
             raise
         raise InvalidRequest(f"{error} For the text {sql} write {{{name!r}: {_sql_of(sql)!r}}}.") from error
-    return Assignment(path=path, field_id=field_id, kind=_storage(kind), expression=expression)
+    return Assignment(path=path, field_id=field_id, kind=_storage(kind), expression=expression), known
 
 
 def _sql_of(value: Any) -> str:
@@ -198,12 +247,11 @@ def _storage(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _check(item: Assignment, schema: pa.Schema) -> None:
+def _check(item: Assignment, schema: pa.Schema, known: pa.Schema) -> None:
     """Cast over no rows, which folds literals; and look whether a constant is null where none may be."""
     expression = item.expression
     if expression.columns and expression.type == item.kind:
         return
-    known = with_system_columns(schema)
     alone = Assignments(items=(item,), schema=schema)
     try:
         if expression.columns:

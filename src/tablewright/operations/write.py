@@ -1,7 +1,8 @@
 """Create, append, overwrite: the same steps with another transaction at the end.
 
 1. *plan* (pure): which columns the new files hold under which field ids, in which file version. An append must fit the
-   table's schema (every difference is listed); it may leave out nullable columns, which then read as null.
+   table's schema (``data/fit_types.py``; every difference is listed); it may leave out nullable columns, which then
+   read as null.
 2. *run*: batches become data files under names that no other writer uses, here or on Spark workers.
 3. *finish* (pure): one Append or Overwrite transaction.
 
@@ -22,16 +23,17 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from tablewright.checks import check_flag, whole_number
+from tablewright.data.fit_types import refusal
 from tablewright.data.read import read_fragment
+from tablewright.data.task_context import TaskContext
 from tablewright.data.write import WriteOptions, WriteProgress, write_fragments
-from tablewright.errors import InvalidRequest, SchemaMismatch, TableExists
+from tablewright.errors import InvalidRequest, TableExists
 from tablewright.expressions.casts import castable
 from tablewright.format.flags import check_writable
 from tablewright.format.fragment import Fragment
-from tablewright.format.schema import Schema, check_file_version, schema_differences
+from tablewright.format.schema import Schema, check_file_version
 from tablewright.format.transaction import Append, Overwrite, Transaction
 from tablewright.operations.columns.cast import recast
-from tablewright.reading.context import TaskContext
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.transaction.apply import Creation
 from tablewright.world import World
@@ -154,9 +156,9 @@ def plan_write(snapshot: Snapshot | None, uri: str, incoming: pa.Schema, setting
 def _appended_columns(schema: Schema, incoming: pa.Schema) -> Schema:
     if schema.is_arrow(incoming):
         return schema
-    differences = schema_differences(schema, incoming)
-    if differences:
-        raise SchemaMismatch(differences)
+    mismatch = refusal(schema, incoming)
+    if mismatch is not None:
+        raise mismatch
     return schema.project_ids(schema.node_ids(incoming.names))
 
 

@@ -214,9 +214,12 @@ class FragmentScan:
         """Matches as asked for: with the remaining columns, which are read now."""
         if not self.plan.rest.names:
             return [self.plan.selection.shape(rows.batch)]
+        return [self.plan.selection.shape(beside(rows.batch, self.remaining(rows)))]
+
+    def remaining(self, rows: Rows) -> pa.RecordBatch:
+        """The columns of the second step, of some rows."""
         with self._reader(rest=True) as reader:
-            added = self._remaining(reader, rows.offsets)
-        return [self.plan.selection.shape(beside(rows.batch, added))]
+            return self._remaining(reader, rows.offsets)
 
     def _remaining(self, reader: FragmentReader, offsets: Offsets) -> pa.RecordBatch:
         first, last = int(offsets[0]), int(offsets[-1]) + 1

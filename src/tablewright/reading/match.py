@@ -19,17 +19,18 @@ import pyarrow.compute as pc
 from tablewright.data.context import ReadContext
 from tablewright.data.prefetch import spread
 from tablewright.data.read import Rows
+from tablewright.data.task_context import TaskContext
 from tablewright.expressions.filters import Filter, compile_filter
 from tablewright.expressions.scope import SYSTEM_COLUMNS
 from tablewright.format.blobs import as_descriptions
 from tablewright.format.fragment import Fragment
 from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.schema import Schema
-from tablewright.reading.context import TaskContext
+from tablewright.reading.chosen import ChosenPart
 from tablewright.reading.fragment import FragmentScan, ReadPlan, judged
 from tablewright.reading.projection import Selection
 from tablewright.reading.run import Part, parts_of
-from tablewright.reading.scan_task import ScanTask, scan_task
+from tablewright.reading.scan_task import ScanTask, scan_task, with_index
 from tablewright.reading.small import SmallRun
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.world import World
@@ -54,14 +55,20 @@ class Matched:
         return ()
 
 
-def plan_match(snapshot: Snapshot, predicate: Filter | None, now_ns: int | None = None) -> ScanTask:
+def plan_match(
+    snapshot: Snapshot,
+    predicate: Filter | None,
+    now_ns: int | None = None,
+    use_scalar_index: bool | None = None,
+) -> ScanTask:
     """Decide how to find the rows. The scan has no filter if all live rows match."""
     table = as_descriptions(snapshot.schema)
     compiled = None
     if predicate is not None and not _is_true(predicate):
         moment = snapshot.world.clock.now_ns() if now_ns is None else now_ns
         compiled = compile_filter(predicate, table, now_ns=moment)
-    return scan_task(snapshot, ReadPlan.of(table, Selection.nothing(), compiled))
+    task = scan_task(snapshot, ReadPlan.of(table, Selection.nothing(), compiled))
+    return with_index(task, snapshot, use_scalar_index, counts_only=True)
 
 
 def _is_true(predicate: Filter) -> bool:
@@ -77,9 +84,11 @@ def run_match_task(task: ScanTask, world: World) -> Matched:
 
 def find_matches(task: ScanTask, context: ReadContext) -> Matched:
     """The offsets of matching live rows of the task's fragments; fragments without any are left out."""
+    if task.chosen.keys() == set(task.fragment_ids) and all(chosen.exact for chosen in task.chosen.values()):
+        return Matched(rows={id: chosen.rows for id, chosen in task.chosen.items() if chosen.rows})
     found: dict[int, list[Offsets]] = {}
     rows_read = bytes_read = 0
-    for part in spread(_match, parts_of(context, task.reads, task.fragments, task.first_rows)):
+    for part in spread(_match, parts_of(context, task.reads, task.fragments, task.first_rows, task.chosen)):
         rows_read, bytes_read = rows_read + part.rows_read, bytes_read + part.bytes_read
         for fragment_id, offsets in part.offsets:
             found.setdefault(fragment_id, []).append(offsets)
@@ -97,9 +106,13 @@ class _Found:
 def _match(part: Part) -> _Found:
     if isinstance(part, SmallRun):
         return _match_run(part)
-    found: list[tuple[FragmentScan, Rows]] = [
-        (scan, rows) for scan, start, stop in part for rows in scan.read(start, stop)
-    ]
+    if isinstance(part, ChosenPart) and part.judge is None:
+        return _Found([(part.reader.fragment.id, part.rows.offsets)], 0, 0)
+    found: list[tuple[FragmentScan, Rows]] = (
+        part.read()
+        if isinstance(part, ChosenPart)
+        else [(scan, rows) for scan, start, stop in part for rows in scan.read(start, stop)]
+    )
     matches = [(scan.fragment.id, _where(rows, mask)) for scan, rows, mask in judged(found) if mask.true_count > 0]
     return _Found(matches, sum(len(rows) for _, rows in found), sum(rows.batch.nbytes for _, rows in found))
 

@@ -26,6 +26,8 @@ __all__ = ["Output", "Path", "RowLayout", "Selection", "extend_selection", "sele
 
 Path = tuple[str, ...]
 
+_LAYOUTS_MAX = 64
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
@@ -45,7 +47,18 @@ class RowLayout:
 
     @classmethod
     def of(cls, table: Schema, paths: Iterable[Path]) -> RowLayout:
-        """All that lies at the given paths."""
+        """All that lies at the given paths. The last layouts are kept: scans of a service ask for the same paths."""
+        wished = tuple(paths)
+        key = (id(table), wished)
+        kept = _layouts.get(key)
+        if kept is None or kept[0] is not table:
+            if len(_layouts) >= _LAYOUTS_MAX:
+                _layouts.clear()
+            kept = _layouts[key] = (table, cls._made(table, wished))
+        return kept[1]
+
+    @classmethod
+    def _made(cls, table: Schema, paths: tuple[Path, ...]) -> RowLayout:
         wanted, system = [], []
         own = set(table.names)
         for path in paths:
@@ -68,6 +81,9 @@ class RowLayout:
         if path[0] in self.system:
             return True
         return self.fields.ids.issuperset(table.descendants(_field_id(table, path)))
+
+
+_layouts: dict[tuple[int, tuple[Path, ...]], tuple[Schema, RowLayout]] = {}
 
 
 def _field_id(table: Schema, path: Path) -> int:

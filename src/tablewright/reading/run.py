@@ -9,7 +9,8 @@ Tests: ``tests/unit/reading/test_fragment.py``, ``tests/unit/operations/test_sca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from tablewright.data.dictionaries import joined
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows
 from tablewright.format.fragment import Fragment, FragmentList
+from tablewright.reading.chosen import ChosenPart, ChosenRows, ChosenScans
 from tablewright.reading.fragment import (
     FragmentScan,
     Matches,
@@ -43,7 +45,7 @@ __all__ = [
 
 Piece = tuple[FragmentScan, int, int]
 Bundle = list[Piece]
-Part = SmallRun | Bundle
+Part = SmallRun | Bundle | ChosenPart
 """What a thread reads at a time."""
 
 _BUNDLE_ROWS, _BUNDLE_PIECES_MAX = 8192, 16
@@ -56,36 +58,51 @@ def run_reads(
     fragments: Sequence[Fragment],
     first_rows: Sequence[int],
     *,
+    chosen: Mapping[int, ChosenRows] | None = None,
     skip: int = 0,
     take: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some fragments. ``skip`` and ``take`` count rows and are for scans without a filter only."""
+    """The rows of some fragments. ``skip`` and ``take`` count rows and are for scans without a filter only.
+
+    Of fragments in ``chosen`` these rows are read and no others.
+    """
     parts: Iterable[Part]
     if skip or take is not None:
         scans = fragment_scans(context, plan, fragments, first_rows)
         parts = bundles(_pieces(scans, plan, skip, take))
     else:
-        parts = parts_of(context, plan, fragments, first_rows)
+        parts = parts_of(context, plan, fragments, first_rows, chosen)
     if plan.predicate is None:
         for batches in prefetch(_read, parts):
             yield from batches
         return
     runs = _runs(prefetch(_match, parts))
-    for batches in prefetch(_complete, runs) if plan.rest.names else map(_complete, runs):
+    for batches in prefetch(_complete, runs) if plan.rest.names or chosen else map(_complete, runs):
         yield from batches
 
 
 def count_matches(
-    context: ReadContext, plan: ReadPlan, fragments: Sequence[Fragment], first_rows: Sequence[int]
+    context: ReadContext,
+    plan: ReadPlan,
+    fragments: Sequence[Fragment],
+    first_rows: Sequence[int],
+    chosen: Mapping[int, ChosenRows] | None = None,
 ) -> int:
     """How many rows match the plan's filter."""
-    return sum(prefetch(_count, parts_of(context, plan, fragments, first_rows)))
+    return sum(prefetch(_count, parts_of(context, plan, fragments, first_rows, chosen)))
 
 
 def parts_of(
-    context: ReadContext, plan: ReadPlan, fragments: Sequence[Fragment], first_rows: Sequence[int]
+    context: ReadContext,
+    plan: ReadPlan,
+    fragments: Sequence[Fragment],
+    first_rows: Sequence[int],
+    chosen: Mapping[int, ChosenRows] | None = None,
 ) -> Iterator[Part]:
-    """Some fragments in parts, in order: small ones together, others as pieces."""
+    """Some fragments in parts, in order: small ones together, others as pieces, those with chosen rows alone."""
+    if chosen:
+        yield from _parts_with_chosen(context, plan, fragments, first_rows, chosen)
+        return
     if not isinstance(fragments, FragmentList) or plan.include_deleted:
         yield from _bundled(fragment_scans(context, plan, fragments, first_rows))
         return
@@ -95,6 +112,25 @@ def parts_of(
             yield part
         else:
             yield from _bundled(map(scan.fragment_scan, part))
+
+
+def _parts_with_chosen(
+    context: ReadContext,
+    plan: ReadPlan,
+    fragments: Sequence[Fragment],
+    first_rows: Sequence[int],
+    chosen: Mapping[int, ChosenRows],
+) -> Iterator[Part]:
+    scans = ChosenScans(context, plan)
+    ids = fragments.ids.tolist() if isinstance(fragments, FragmentList) else [fragment.id for fragment in fragments]
+    for is_chosen, places in groupby(range(len(ids)), lambda place: ids[place] in chosen):
+        positions = list(places)
+        if is_chosen:
+            for place in positions:
+                yield from scans.parts(fragments[place], first_rows[place], chosen[ids[place]])
+        else:
+            stretch = slice(positions[0], positions[-1] + 1)
+            yield from parts_of(context, plan, fragments[stretch], first_rows[stretch])
 
 
 def _bundled(scans: Iterable[FragmentScan]) -> Iterator[Bundle]:
@@ -156,15 +192,20 @@ def _rows(bundle: Bundle) -> list[tuple[FragmentScan, Rows]]:
 def _read(part: Part) -> list[pa.RecordBatch]:
     if isinstance(part, SmallRun):
         return part.batches()
+    assert not isinstance(part, ChosenPart), "rows are chosen by a filter"
     return [scan.plan.selection.shape(rows.batch) for scan, rows in _rows(part)]
 
 
 def _match(part: Part) -> list[Matches]:
-    return part.matches() if isinstance(part, SmallRun) else match_rows(_rows(part))
+    return part.matches() if isinstance(part, SmallRun | ChosenPart) else match_rows(_rows(part))
 
 
 def _count(part: Part) -> int:
-    return part.count() if isinstance(part, SmallRun) else count_rows_that_match(_rows(part))
+    if isinstance(part, SmallRun):
+        return part.count()
+    if not isinstance(part, ChosenPart):
+        return count_rows_that_match(_rows(part))
+    return len(part.rows) if part.judge is None else count_rows_that_match(part.read())
 
 
 def _complete(run: tuple[FragmentScan, Rows]) -> list[pa.RecordBatch]:

@@ -9,8 +9,8 @@ Tests: ``tests/unit/operations/test_scan.py``.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,10 @@ from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.manifest import BasePath
 from tablewright.format.wire import Ints
+from tablewright.reading.chosen import ChosenRows
 from tablewright.reading.fragment import ReadPlan
+from tablewright.reading.index_costs import ScanCost
+from tablewright.reading.index_use import IndexUse, plan_index_use
 from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = [
@@ -29,9 +32,11 @@ __all__ = [
     "bytes_of_each",
     "choose_fragments",
     "default_batch_size",
+    "narrowed",
     "row_counts",
     "scan_task",
     "with_ids",
+    "with_index",
 ]
 
 DEFAULT_BATCH_SIZE = 8192
@@ -42,7 +47,9 @@ _TASK_BYTES = 64 * 1024 * 1024
 class ScanTask:
     """Some fragments of a version, and what to read of them. ``str(task)`` explains it.
 
-    ``first_rows`` are the positions of each fragment's first live row in the table, for ``_rowoffset``.
+    ``first_rows`` are the positions of each fragment's first live row in the table, for ``_rowoffset``. Of fragments in
+    ``chosen`` only these rows are looked at. ``index`` is what may choose them, before there are tasks
+    (:func:`narrowed`); ``scan_cost`` is what it is compared with. Neither travels.
     """
 
     uri: str
@@ -52,6 +59,9 @@ class ScanTask:
     first_rows: tuple[int, ...]
     reads: ReadPlan
     batch_size: int
+    chosen: Mapping[int, ChosenRows] = field(default_factory=dict)
+    index: IndexUse | None = field(default=None, compare=False, repr=False)
+    scan_cost: ScanCost | None = field(default=None, compare=False, repr=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -68,7 +78,7 @@ class ScanTask:
     @property
     def estimated_bytes(self) -> int:
         """About how much will be read into memory."""
-        return int(bytes_of_each(self.fragments, self.reads.shapes()).sum())
+        return int(self._bytes_of_each().sum())
 
     @property
     def tasks(self) -> tuple[ScanTask, ...]:
@@ -77,16 +87,37 @@ class ScanTask:
 
     def split(self, bytes_per_task: int) -> Iterator[ScanTask]:
         """Parts of one or more fragments, each closed as soon as it has this many bytes."""
-        sums = np.cumsum(bytes_of_each(self.fragments, self.reads.shapes()))
+        sums = np.cumsum(self._bytes_of_each())
         begin, count = 0, len(self.fragments)
         while begin < count:
             done = int(sums[begin - 1]) if begin else 0
             end = min(count, int(np.searchsorted(sums, done + bytes_per_task)) + 1)
             if end - begin == count:
-                yield self
+                yield self if self.index is None else replace(self, index=None, scan_cost=None)
             else:
-                yield replace(self, fragments=self.fragments[begin:end], first_rows=self.first_rows[begin:end])
+                yield self._part(begin, end)
             begin = end
+
+    def _part(self, begin: int, end: int) -> ScanTask:
+        part = replace(
+            self,
+            fragments=self.fragments[begin:end],
+            first_rows=self.first_rows[begin:end],
+            index=None,
+            scan_cost=None,
+        )
+        if not self.chosen:
+            return part
+        return replace(part, chosen={id: self.chosen[id] for id in part.fragment_ids if id in self.chosen})
+
+    def _bytes_of_each(self) -> Ints:
+        size = bytes_of_each(self.fragments, self.reads.shapes())
+        if self.chosen:
+            every = rows_of_each(self.fragments)
+            some = [len(self.chosen[id].rows) if id in self.chosen else -1 for id in self.fragment_ids]
+            left = np.where(np.array(some) < 0, every, some)
+            size = (size * (left / np.maximum(every, 1))).astype(np.int64)
+        return size
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -98,6 +129,8 @@ class ScanTask:
             yield f"Take: columns=[{', '.join(reads.rest.names)}] of matching rows"
         if reads.predicate is not None:
             yield f"Filter: {reads.predicate.text}"
+        if self.index is not None and self.scan_cost is not None:
+            yield self.index.explain(self.scan_cost)
         yield (
             f"LanceRead: uri={self.uri}, version={self.version}, "
             f"projection=[{', '.join(reads.first.names)}], num_fragments={len(self.fragments)}, "
@@ -124,6 +157,54 @@ def scan_task(
         reads=reads,
         batch_size=default_batch_size() if batch_size is None else batch_size,
     )
+
+
+def with_index(
+    task: ScanTask,
+    snapshot: Snapshot,
+    use_scalar_index: bool | None = None,
+    *,
+    counts_only: bool = False,
+    rows_wanted: int | None = None,
+) -> ScanTask:
+    """The same read with the indices that could find its rows. ``None`` asks them where that is cheaper."""
+    reads = task.reads
+    if reads.include_deleted:
+        return task
+    ids = np.asarray(task.fragment_ids, np.int64)
+    use = plan_index_use(snapshot, reads.predicate, reads.filtered or reads.table, ids, use_scalar_index)
+    if use is None:
+        return task
+    covered = use.known
+    known = slice(None) if len(covered) == len(ids) else np.isin(ids, np.array(covered, np.int64))
+    cost = ScanCost(
+        rows=int(rows_of_each(task.fragments)[known].sum()),
+        nbytes=int(bytes_of_each(task.fragments, reads.shapes()[:1])[known].sum()),
+        counts_only=counts_only,
+        rows_wanted=rows_wanted,
+        takes_matches=bool(reads.rest.names),
+    )
+    return replace(task, index=use, scan_cost=cost)
+
+
+def narrowed(task: ScanTask, *, counts_only: bool = False) -> ScanTask:
+    """The read of those rows that indices leave, if they are asked: fragments without any are not read.
+
+    This is the moment when indices are read. A fragment of which most rows may match is scanned as a whole.
+    """
+    if task.index is None or task.scan_cost is None:
+        return task
+    cost = replace(task.scan_cost, counts_only=True) if counts_only else task.scan_cost
+    answer = task.index.ask(cost)
+    plain = replace(task, index=None, scan_cost=None)
+    if answer is None:
+        return plain
+    ids = task.fragment_ids
+    places = [place for place, id in enumerate(ids) if id not in answer.known or id in answer.rows]
+    fragments = task.fragments
+    kept = fragments.at(places) if isinstance(fragments, FragmentList) else tuple(fragments[place] for place in places)
+    chosen = {id: ChosenRows(rows, id in answer.exact) for id, rows in answer.rows.items()}
+    return replace(plain, fragments=kept, first_rows=tuple(task.first_rows[place] for place in places), chosen=chosen)
 
 
 def choose_fragments(snapshot: Snapshot, ids: Sequence[int] | None) -> tuple[Sequence[Fragment], tuple[int, ...]]:
@@ -160,6 +241,13 @@ def row_counts(fragments: Sequence[Fragment]) -> tuple[int, int]:
     if isinstance(fragments, FragmentList):
         return int(fragments.physical_rows.sum()), fragments.total_live_rows
     return sum(each.physical_rows for each in fragments), sum(each.live_rows for each in fragments)
+
+
+def rows_of_each(fragments: Sequence[Fragment]) -> Ints:
+    """The physical rows of each fragment."""
+    if isinstance(fragments, FragmentList):
+        return fragments.physical_rows.astype(np.int64)
+    return np.array([fragment.physical_rows for fragment in fragments], np.int64)
 
 
 def bytes_of_each(fragments: Sequence[Fragment], shapes: Sequence[ReadShape]) -> Ints:

@@ -41,6 +41,9 @@ Vectors = Callable[[Fragment], RowSet | None]
 
 _PIECES_PER_SEGMENT_MAX = 4096
 _SHOWN_MAX = 5
+_BYTES_PER_ID = 24  # of a scattered segment, at most: its values, sorted, and where each was
+_PIECE_BYTES = 32
+_FRAGMENT_BYTES = 100  # an object for its bytes, and what is decoded of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ class _Wide:
     high: int
     find: Callable[[Longs], Ints]
     offset: int
+    nbytes: int
 
 
 class RowIdIndex:
@@ -120,6 +124,16 @@ class RowIdIndex:
         ]
         known = self._pieces.at(_among(self._pieces.fragments, kept))
         return RowIdIndex(fragments, path, _Pieces.joined([known, pieces]), (*old, *wide))
+
+    def is_over(self, fragments: FragmentList) -> bool:
+        """Whether these are the fragments that it was made of, and not only equal ones."""
+        return fragments is self._fragments
+
+    @property
+    def nbytes(self) -> int:
+        """About what it takes in memory: pieces as read and in layers, scattered segments, the fragments' bytes."""
+        pieces = 2 * _PIECE_BYTES * len(self._pieces) + sum(part.nbytes for part in self._wide)
+        return pieces + sum(map(len, self._fragments.raw)) + _FRAGMENT_BYTES * len(self._fragments)
 
     @property
     def num_pieces(self) -> int:
@@ -272,5 +286,5 @@ def _add_segments(fragment_id: int, sequence: RowIdSequence, parts: list[_Pieces
             offsets = np.cumsum(sizes) - sizes + offset
             parts.append(_Pieces(np.full(len(firsts), fragment_id, np.uint64), firsts, lasts, offsets))
         elif bounds is not None:
-            wide.append(_Wide(fragment_id, *bounds, segment.finder(), offset))
+            wide.append(_Wide(fragment_id, *bounds, segment.finder(), offset, _BYTES_PER_ID * segment.count))
         offset += segment.count

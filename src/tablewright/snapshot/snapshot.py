@@ -1,13 +1,12 @@
 """A snapshot: one immutable version of a table, the input of every plan.
 
 It holds the decoded manifest and loads the rest on demand: deletion vectors, row ids, the stores of base
-paths. What was loaded stays with the snapshot; the row-id index goes on to the next version, which extends it. Threads
-may share one: a value may be loaded twice, but never differs.
+paths. What was loaded stays with the snapshot; only the row-id index is in the cache of the process, where the next
+version finds it and extends it. Threads may share one: a value may be loaded twice, but never differs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -17,19 +16,19 @@ import numpy.typing as npt
 from tablewright.checks import whole_number
 from tablewright.errors import CorruptTable, TableNotFound, UnsupportedFeature, VersionNotFound
 from tablewright.format.envelope import ManifestFile
-from tablewright.format.fragment import DataFile, Fragment, FragmentList
-from tablewright.format.index import IndexMetadata
+from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.manifest import BasePath, Manifest
-from tablewright.format.naming import data_path, deletion_path, index_dir
+from tablewright.format.naming import deletion_path
 from tablewright.format.row_ids import RowIdSequence, decode_row_ids
 from tablewright.format.row_set import RowSet
 from tablewright.format.schema import Schema
-from tablewright.snapshot.files import read_deletion_vector, read_manifest, table_place
+from tablewright.snapshot.files import read_deletion_vector, read_manifest
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version, list_versions
+from tablewright.snapshot.places import FilePlaces
 from tablewright.snapshot.refs import branch_world, main_world, read_tag
 from tablewright.snapshot.row_id_index import RowIdIndex
+from tablewright.snapshot.row_id_indices import find_index
 from tablewright.storage.base import Location, ObjectNotFound, Store
-from tablewright.storage.subtree import related_store
 from tablewright.world import World
 
 __all__ = ["Snapshot", "check_counted", "missing_version", "open_snapshot"]
@@ -38,7 +37,7 @@ _ATTEMPTS = 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Snapshot:
+class Snapshot(FilePlaces):
     """One version of a table. ``world.store`` is the root of the table (or of the branch) itself."""
 
     world: World
@@ -68,6 +67,11 @@ class Snapshot:
     def fragments(self) -> FragmentList:
         """The fragments, decoded when looked at."""
         return self.file.manifest.fragments
+
+    @property
+    def base_paths(self) -> tuple[BasePath, ...]:
+        """The other places that files of the version may be in."""
+        return self.file.manifest.base_paths
 
     @property
     def branch(self) -> str | None:
@@ -104,13 +108,12 @@ class Snapshot:
 
     @property
     def row_id_index(self) -> RowIdIndex:
-        """Where the row of each stable row id is; built when it is first asked for."""
+        """Where the row of each stable row id is; built when it is first asked for. Here only if not in the cache."""
         own = self._index.get("own")
         if own is None:
-            before, path = self._index.get("before"), self.file.path
-            own = RowIdIndex.of(self.fragments, path) if before is None else before.extended(self.fragments, path)
-            self._index["own"] = own
-            self._index.pop("before", None)
+            own, is_cached = find_index(self.fragments, self.file.path, self._index.pop("before", None))
+            if not is_cached:
+                self._index["own"] = own
         return own
 
     def addresses_of(self, row_ids: npt.ArrayLike) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
@@ -118,45 +121,11 @@ class Snapshot:
         return self.row_id_index.locate(row_ids, self.deletion_vector)
 
     def after(self, before: Snapshot) -> Snapshot:
-        """This snapshot, which may take over what an earlier one of the same table has found out about row ids."""
+        """This snapshot, which takes over the row-id index of an earlier one of the same table that has one itself."""
         known = before._index.get("own") or before._index.get("before")
         if known is not None and self.manifest.stable_row_ids and "own" not in self._index:
             self._index["before"] = known
         return self
-
-    # ------------------------------------------------------------------------------------------- where files are
-
-    @property
-    def place(self) -> Hashable | None:
-        """The address, storage options and base paths of the table, as a key; ``None`` if its files can't be cached."""
-        return table_place(self.world.store, self.manifest.base_paths)
-
-    def store_of(self, base_id: int | None) -> Store:
-        """The store that files with this ``base_id`` are in: the table's own, or that of a base path."""
-        if base_id is None:
-            return self.world.store
-        store = self._stores.get(base_id)
-        if store is None:
-            store = self._stores.setdefault(base_id, related_store(self.world.store, self._base(base_id).path))
-        return store
-
-    def data_place(self, file: DataFile) -> tuple[Store, str]:
-        """Store and path of a data file. Below a base path that is no table of its own there is no ``data/``."""
-        if file.base_id is None or self._base(file.base_id).is_dataset_root:
-            return self.store_of(file.base_id), data_path(file.path)
-        return self.store_of(file.base_id), file.path
-
-    def index_place(self, index: IndexMetadata) -> tuple[Store, str]:
-        """Store and directory of an index's files."""
-        if index.base_id is None or self._base(index.base_id).is_dataset_root:
-            return self.store_of(index.base_id), index_dir(index.uuid)
-        return self.store_of(index.base_id), str(index.uuid)
-
-    def _base(self, base_id: int) -> BasePath:
-        try:
-            return self.manifest.base_path(base_id)
-        except KeyError:
-            raise CorruptTable(self.file.path, (f"files name the base path {base_id}, which is not listed",)) from None
 
 
 def open_snapshot(

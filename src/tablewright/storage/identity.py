@@ -19,7 +19,7 @@ from collections.abc import Hashable
 
 from tablewright.storage.base import Location
 
-__all__ = ["SETTLED_NS", "FileIdentity", "is_local", "is_settled", "local_identity", "place_of"]
+__all__ = ["SETTLED_NS", "FileIdentity", "is_local", "is_settled", "local_identity", "place_of", "read_identified"]
 
 FileIdentity = tuple[int, int, int, int, int]
 """Device, inode, size, modification time and change time (both in ns)."""
@@ -38,9 +38,34 @@ def local_identity(path: str) -> FileIdentity | None:
         found = os.stat(path)
     except (OSError, ValueError):
         return None
+    return _identity(found)
+
+
+def _identity(found: os.stat_result) -> FileIdentity | None:
     if not stat.S_ISREG(found.st_mode):
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def read_identified(path: str, size_max: int) -> tuple[FileIdentity, bytes] | None:
+    """The identity of a local file and its bytes, which are those of that very file.
+
+    ``None`` if it has more than ``size_max`` bytes, if there is no regular file, or if it can't be read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        identity = _identity(os.fstat(descriptor))
+        if identity is None or identity[2] > size_max:
+            return None
+        data = os.read(descriptor, identity[2])
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return (identity, data) if len(data) == identity[2] else None
 
 
 def is_settled(identity: FileIdentity) -> bool:

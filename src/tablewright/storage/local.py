@@ -93,10 +93,14 @@ class LocalStore:
         return not taken
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        root = self._root + "/"
         log_request("list", self._location.uri, prefix)
+        return self._walk(prefix, temporary=False)
+
+    def _walk(self, prefix: str, *, temporary: bool) -> Iterator[ObjectInfo]:
+        root = self._root + "/"
+        top = (root + prefix.strip("/")).rstrip("/") or "/"
         try:
-            for file, status in local_files.walk_files((root + prefix.strip("/")).rstrip("/") or "/"):
+            for file, status in local_files.walk_files(top, temporary=temporary):
                 yield ObjectInfo(file.removeprefix(root), status.st_size, _modified_ns(status))
         except OSError as error:
             raise translate_error(error, "list", self._location, prefix) from cause_of(error)
@@ -163,6 +167,10 @@ class LocalStore:
     def is_link(self, path: str) -> bool:
         """Whether a name below the root is a symbolic link."""
         return os.path.islink(f"{self._root}/{path}")
+
+    def unfinished(self, prefix: str) -> Iterator[ObjectInfo]:
+        """Files that are being written, or that a writer left when it was killed; listings leave them out."""
+        return self._walk(prefix, temporary=True)
 
     def file_names(self, directory: str) -> Sequence[str]:
         """The names in one directory, of whatever kind, without looking at them; none if it is not there."""

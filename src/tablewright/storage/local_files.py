@@ -88,8 +88,10 @@ def read_file(path: str) -> bytes:
         return file.readall()
 
 
-def walk_files(directory: str) -> Iterator[tuple[str, os.stat_result]]:
+def walk_files(directory: str, *, temporary: bool = False) -> Iterator[tuple[str, os.stat_result]]:
     """Every regular file below ``directory`` except temporary ones, in no order; none if it is not there.
+
+    ``temporary``: only the temporary ones.
 
     A link to a file counts as that file. Links to directories below ``directory`` are not followed, so loops end.
     """
@@ -105,7 +107,7 @@ def walk_files(directory: str) -> Iterator[tuple[str, os.stat_result]]:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
-                elif "#" not in entry.name or not is_temporary(entry.name):
+                elif ("#" in entry.name and is_temporary(entry.name)) == temporary:
                     try:
                         status = entry.stat()
                     except OSError as error:

@@ -8,6 +8,7 @@ store, say) sees those calls as well.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import unquote
 
 from tablewright.errors import TablewrightError
@@ -29,6 +30,7 @@ __all__ = [
     "related_store",
     "replace_advice",
     "sync_file",
+    "unfinished_files",
 ]
 
 
@@ -129,6 +131,16 @@ def local_file_names(store: Store, directory: str) -> Sequence[str] | None:
     if isinstance(store, SubtreeStore):
         return local_file_names(store.parent, f"{store.prefix}/{directory}")
     return store.file_names(directory) if isinstance(store, LocalStore) else None
+
+
+def unfinished_files(store: Store, prefix: str) -> Iterator[ObjectInfo]:
+    """Files on a local disk that a writer has not finished, or left when it was killed. Other stores have none."""
+    if isinstance(store, SubtreeStore):
+        inside = f"{store.prefix}/"
+        for info in unfinished_files(store.parent, inside + prefix):
+            yield replace(info, path=info.path.removeprefix(inside))
+    elif (unfinished := getattr(store, "unfinished", None)) is not None:
+        yield from unfinished(prefix)
 
 
 def delete_tree(store: Store, prefix: str, keep: Collection[str] = (), last: str | None = None) -> int:

@@ -7,14 +7,15 @@ after a conflict. The files of a worker that dies stay: cleanup finds them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from tablewright.errors import TablewrightError
 from tablewright.log import Log
 from tablewright.storage.base import Store
+from tablewright.storage.subtree import delete_empty_directories
 
-__all__ = ["UncommittedFiles", "discard_files", "removed_on_failure"]
+__all__ = ["UncommittedFiles", "discard_directory", "discard_files", "removed_on_failure"]
 
 _log = Log("files")
 
@@ -29,6 +30,20 @@ def discard_files(store: Store, paths: Iterable[str]) -> None:
             store.delete(path)
         except TablewrightError:
             continue
+
+
+def discard_directory(store: Store, directory: str, keep: Collection[str] = ()) -> None:
+    """Remove all files below a directory that no version uses, but for those to ``keep``, paths below the root.
+
+    What can't be listed or removed now is left to cleanup.
+    """
+    try:
+        paths = [info.path for info in store.list(directory)]
+        discard_files(store, [path for path in paths if path not in keep])
+        if not keep:
+            delete_empty_directories(store, directory)
+    except TablewrightError:
+        return
 
 
 class UncommittedFiles:

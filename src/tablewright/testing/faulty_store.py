@@ -28,6 +28,7 @@ from typing import TypeAlias, TypeVar
 
 from tablewright.errors import StorageError
 from tablewright.storage import Location, ObjectInfo, Store
+from tablewright.storage.subtree import unfinished_files
 
 __all__ = [
     "EVERY_FAULT",
@@ -209,6 +210,10 @@ class FaultyStore:
         """Passed on without a number: empty directories are no part of a table."""
         if not self._state.dead and (prune := getattr(self.inner, "prune", None)) is not None:
             prune(prefix)
+
+    def unfinished(self, prefix: str) -> Iterator[ObjectInfo]:
+        """Passed on without a number: what a writer left when it was killed is no part of a table."""
+        return iter(()) if self._state.dead else unfinished_files(self.inner, prefix)
 
     def _run(self, method: str, path: str, effect: Callable[[], T]) -> T:
         call = self._record(method, path)

@@ -5,7 +5,8 @@ Fragment ids, row ids, version runs and index coverage are assigned here only. R
 1. the operation's own function changes fragments, schema, indices, maps;
 2. new fragments get ids above the highest ever used, and row lineage on tables with stable row ids;
 3. data files without a live column leave the fragments that changed;
-4. version, time and the transaction's name are set. Feature flags are derived when the manifest is encoded.
+4. the number of a stream's batch goes from the transaction's properties to the config (:mod:`.stream_state`);
+5. version, time and the transaction's name are set. Feature flags are derived when the manifest is encoded.
 
 Format: ``docs/format/transactions.md#what-each-operation-does``, ``docs/format/row-ids.md#assignment``.
 """
@@ -47,6 +48,7 @@ from tablewright.transaction import coverage, lineage
 from tablewright.transaction.lineage import moved_rows, with_updated_rows, without_lineage
 from tablewright.transaction.new_fragments import check_new, current, highest_id, new_fragments, without_dead_files
 from tablewright.transaction.row_id_switch import enables_row_ids, switched_on
+from tablewright.transaction.stream_state import stream_config
 
 __all__ = ["WRITER", "Creation", "apply"]
 
@@ -85,10 +87,11 @@ def apply(
             lineage.check_next_row_id(manifest.fragments, manifest.next_row_id)
     version = 1 if manifest is None else manifest.version + 1
     _check_limits(after, version)
-    marked = after.max_allocated_field_id
+    marked, batch = after.max_allocated_field_id, stream_config(transaction.properties)
     return replace(
         after,
         version=version,
+        config={**after.config, **batch} if batch else after.config,
         max_allocated_field_id=None if marked is None else max(marked, after.schema.max_field_id),
         timestamp_ns=timestamp_ns,
         transaction_file=transaction_file,
@@ -286,7 +289,9 @@ def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:
         manifest,
         fragments=fragments,
         max_fragment_id=highest if highest >= 0 else None,
-        indices=coverage.past_rewrite(manifest.indices, operation, stable_row_ids=manifest.stable_row_ids),
+        indices=coverage.past_rewrite(
+            manifest.indices, operation, stable_row_ids=manifest.stable_row_ids, version=manifest.version
+        ),
     )
 
 

@@ -47,24 +47,22 @@ from tablewright.errors import (
     TablewrightError,
     VersionNotFound,
 )
-from tablewright.format.envelope import ManifestFile, encode_manifest_file, encode_ready_manifest
+from tablewright.format.envelope import ManifestFile, encode_ready_manifest
 from tablewright.format.flags import check_writable
 from tablewright.format.manifest import Manifest
 from tablewright.format.manifest_codec import ready_to_write
-from tablewright.format.naming import detached_path, manifest_path, transaction_file_path, transaction_path
+from tablewright.format.naming import manifest_path, transaction_file_path, transaction_path
 from tablewright.format.transaction import (
     Operation,
     Overwrite,
     Restore,
     Rewrite,
     Transaction,
-    encode_transaction,
 )
 from tablewright.snapshot.files import (
     read_manifest,
     read_transaction,
     write_hint,
-    write_transaction,
 )
 from tablewright.snapshot.locate import VersionEntry, find_version, latest_version, probe_latest
 from tablewright.snapshot.manifests import keep_manifest
@@ -80,6 +78,7 @@ from tablewright.transaction.apply import Creation, apply
 from tablewright.transaction.committer import Published, publish, withdraw
 from tablewright.transaction.conflicts import Outcome, Verdict, judge
 from tablewright.transaction.crossing import Crossing, NotFollowed, missing_files_end_it
+from tablewright.transaction.deferral import Record, caught_up, check_trimmed, deferred_fragments
 from tablewright.transaction.encoded import encoded
 from tablewright.transaction.events import log_commit, log_lost_race
 from tablewright.transaction.passed import Passed
@@ -88,10 +87,11 @@ from tablewright.transaction.rebaser import Rebaser
 from tablewright.transaction.recheck import FollowsRewrites, Recheck, past_rewrite
 from tablewright.transaction.recorded import record
 from tablewright.transaction.row_id_switch import enables_row_ids
+from tablewright.transaction.stream_state import check_new_batch
 from tablewright.transaction.translate import translate
 from tablewright.world import World
 
-__all__ = ["CommitOptions", "Committed", "Recheck", "commit", "commit_detached"]
+__all__ = ["CommitOptions", "Committed", "Recheck", "commit"]
 
 _CATCH_UPS_MAX = 8
 _BACK_OFF_SECONDS_MAX = 1.0
@@ -180,6 +180,7 @@ class _Loop:
         self.written_transaction = b""
         self.rebaser: Rebaser | None = None
         self.passed = Passed()
+        self.record = Record(world)
 
     # -- the two ways in
 
@@ -278,7 +279,8 @@ class _Loop:
         if self.rebaser is not None:
             self.rebaser.learn(theirs, newest.version)
         stable = newest.manifest.stable_row_ids
-        operation = past(self.transaction.operation, theirs, stable_row_ids=stable)
+        recorded = deferred_fragments(newest) if isinstance(theirs, Rewrite) else ()
+        operation = past(self.transaction.operation, theirs, stable_row_ids=stable, recorded=recorded)
         self.transaction = replace(self.transaction, operation=operation)
 
     def _is_rewritten_by(self, theirs: Rewrite) -> bool:
@@ -390,22 +392,25 @@ class _Loop:
         """Publish on top of ``newest``. ``None``: another writer took the name."""
         world = self.world
         self.attempts += 1
-        manifest = None if newest is None else newest.manifest
-        if manifest is not None:
+        manifest = None if newest is None else caught_up(newest, self.transaction.operation)
+        if newest is not None and manifest is not None:
             check_writable(manifest.writer_flags, world.store.location.uri)
+            check_trimmed(newest, self.transaction.operation)
+            check_new_batch(manifest.config, self.transaction.properties)
         name, data = self._write_transaction()
         if newest is not None and known is not None:
             self._check_history(known, newest)  # after our file is there: see stands_with
-        after = ready_to_write(
-            apply(
-                manifest,
-                self.transaction,
-                timestamp_ns=world.clock.now_ns(),
-                transaction_file=name.rsplit("/", 1)[-1],
-                creation=self.options.creation,
-                restored=self._restored(manifest),
-            )
+        after = apply(
+            manifest,
+            self.transaction,
+            timestamp_ns=world.clock.now_ns(),
+            transaction_file=name.rsplit("/", 1)[-1],
+            creation=self.options.creation,
+            restored=self._restored(manifest),
         )
+        if newest is not None:
+            after = self.record.extended(newest, self.transaction.operation, after)
+        after = ready_to_write(after)
         v2 = self.options.v2_manifest_names if newest is None else newest.entry.v2
         path = manifest_path(after.version, v2=v2)
         inline = len(data) <= _INLINE_BYTES_MAX
@@ -442,6 +447,7 @@ class _Loop:
             return Committed(snapshot, self.attempts, self.affected, self.passed)
         transaction_file = transaction_file_path(snapshot.manifest.transaction_file or "")
         self._discard([path for path in self.written if path != transaction_file] + self.rebaser.needless(snapshot))
+        self._discard(self.record.needless(snapshot))
         return Committed(snapshot, self.attempts, self.rebaser.affected, self.passed)
 
     def _restored(self, manifest: Manifest | None) -> Manifest | None:
@@ -476,23 +482,8 @@ class _Loop:
         except CommitUnknown:
             raise  # it may be visible: what it refers to has to stay
         except TablewrightError:
-            self._discard(self.written + ([] if self.rebaser is None else self.rebaser.written))
+            self._discard(self.written + self.record.written + ([] if self.rebaser is None else self.rebaser.written))
             raise
 
     def _discard(self, paths: list[str]) -> None:
         discard_files(self.world.store, paths)
-
-
-def commit_detached(world: World, transaction: Transaction, base: Snapshot) -> Snapshot:
-    """Commit a version that is never the latest: readable by its number, invisible otherwise."""
-    check_writable(base.manifest.writer_flags, world.store.location.uri)
-    name = write_transaction(world.store, transaction)
-    after = apply(base.manifest, transaction, timestamp_ns=world.clock.now_ns(), transaction_file=name)
-    after = replace(after, version=world.ids.u64() | 1 << 63)
-    path = detached_path(after.version)
-    data = encode_transaction(transaction)
-    encoded = encode_manifest_file(after, data)
-    if publish(world, path, encoded, transaction, after.version) is Published.THEIRS:
-        raise CommitConflict(_name(transaction.operation), "unknown", after.version, reason="the number was taken")
-    entry = VersionEntry(version=after.version, path=path, v2=True, size=len(encoded), modified_ns=after.timestamp_ns)
-    return Snapshot(world=world, entry=entry, file=ManifestFile(manifest=after, transaction_bytes=data, path=path))

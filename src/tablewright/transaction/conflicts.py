@@ -21,6 +21,8 @@ transactions that carry none behave as in pylance. With them, a row deleted twic
 columns rewritten in place pass changes of other rows and of other columns (rules ``t`` to ``v``); pylance retries.
 Deletions and new columns pass each other in both directions (rules ``w`` to ``y``), with or without affected rows.
 Changes of rows and columns pass a compaction (rule ``c``), and so does a new index (rule ``f``); pylance retries.
+An index that others dropped or replaced meanwhile is looked at again before it is replaced (rule ``e``); pylance brings
+it back.
 A Project carries the whole schema: past new metadata of the schema or of a field it is decided again; pylance commits
 the metadata that it has read.
 
@@ -230,7 +232,11 @@ def _dropped_rewritten_field(ours: Operation, theirs: Operation, has_affected_ro
 def _same_index_name(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
     assert isinstance(ours, CreateIndex) and isinstance(theirs, CreateIndex)
     names = {index.name for index in ours.new_indices} & {index.name for index in theirs.new_indices}
-    return Verdict(Outcome.RETRY, (), f"both create index {sorted(names)}") if names else _FINE
+    if names:
+        return Verdict(Outcome.RETRY, (), f"both create index {sorted(names)}")
+    gone = {index.uuid for index in theirs.removed_indices}
+    both = sorted({index.name for index in ours.removed_indices if index.uuid in gone})
+    return Verdict(Outcome.RETRY, (), f"both replace or drop index {both}") if both else _FINE
 
 
 def _index_of_rewritten(ours: Operation, theirs: Operation, has_affected_rows: bool) -> Verdict:
@@ -377,7 +383,7 @@ RULES: dict[str, Rule] = {
         _rows(_B, _B),
     ),
     "d": Rule("retry if they dropped a field that we rewrite", _dropped_rewritten_field),
-    "e": Rule("retry if both create an index of one name", _same_index_name),
+    "e": Rule("retry if both create an index of one name, or replace or drop one segment", _same_index_name),
     "f": Rule("coverage follows the rows; retry if they rewrote an index that we replace", _index_of_rewritten),
     "g": Rule("retry if the replaced column is indexed by the new index", _index_of_replaced),
     "h": Rule("retry if both replace the same column of one fragment", _same_column_file),

@@ -15,6 +15,7 @@ from pyroaring import FrozenBitMap
 
 from tablewright.format.fragment import Fragment
 from tablewright.format.index import IndexMetadata
+from tablewright.format.index_kinds import stores_row_ids
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import Rewrite, RewrittenIndex
 
@@ -23,21 +24,10 @@ __all__ = [
     "new_index_past_rewrite",
     "of_schema",
     "past_rewrite",
-    "stores_row_ids",
     "without_rewritten_columns",
 ]
 
 Indices = tuple[IndexMetadata, ...]
-
-_ROW_ID_KINDS = ("Bitmap", "LabelList", "Inverted", "NGram", "Vector")
-
-
-def stores_row_ids(index: IndexMetadata) -> bool:
-    """True if the index files name rows by row id, so that they stay right when a row of a stable table moves."""
-    kind = (index.details_type_url or "").rsplit(".", 1)[-1].removesuffix("IndexDetails")
-    if kind == "BTree":
-        return not index.index_version
-    return kind in _ROW_ID_KINDS
 
 
 def of_schema(indices: Indices, schema: Schema) -> Indices:
@@ -78,10 +68,12 @@ def extended_to_moved_rows(
     return _mapped(indices, extend)
 
 
-def _renamed(index: IndexMetadata, rewritten: RewrittenIndex) -> IndexMetadata:
+def _renamed(index: IndexMetadata, rewritten: RewrittenIndex, version: int) -> IndexMetadata:
     return replace(
         index,
         uuid=rewritten.new_id,
+        dataset_version=version,
+        base_id=None,
         details_type_url=rewritten.details_type_url or index.details_type_url,
         details_value=rewritten.details_value or index.details_value,
         index_version=rewritten.new_index_version,
@@ -89,9 +81,10 @@ def _renamed(index: IndexMetadata, rewritten: RewrittenIndex) -> IndexMetadata:
     )
 
 
-def past_rewrite(indices: Indices, rewrite: Rewrite, *, stable_row_ids: bool) -> Indices:
-    """Fragments were rewritten: rewritten indices take their new files, the others their new coverage.
+def past_rewrite(indices: Indices, rewrite: Rewrite, *, stable_row_ids: bool, version: int = 0) -> Indices:
+    """Fragments of ``version`` were rewritten: rewritten indices take their new files, the others their new coverage.
 
+    A rewritten index counts as built from ``version``: its files hold no address of an earlier one.
     A group that an index covers in part leaves its coverage: which of the new rows it has can't be said by fragment.
     """
     by_old_id = {rewritten.old_id: rewritten for rewritten in rewrite.rewritten_indices}
@@ -110,16 +103,21 @@ def past_rewrite(indices: Indices, rewrite: Rewrite, *, stable_row_ids: bool) ->
         return coverage
 
     followed = _mapped(indices, follow)
-    return tuple(_renamed(index, by_old_id[index.uuid]) if index.uuid in by_old_id else index for index in followed)
+    return tuple(
+        _renamed(index, by_old_id[index.uuid], version) if index.uuid in by_old_id else index for index in followed
+    )
 
 
-def new_index_past_rewrite(indices: Indices, rewrite: Rewrite, *, stable_row_ids: bool) -> Indices:
+def new_index_past_rewrite(
+    indices: Indices, rewrite: Rewrite, *, stable_row_ids: bool, recorded: Collection[int] = ()
+) -> Indices:
     """An index was built on fragments that were rewritten before it was committed.
 
     Where it names rows by id its coverage follows them. Where it names them by address, they leave its coverage: the
-    fragments that it knows are gone.
+    fragments that it knows are gone. Fragments whose new addresses are ``recorded`` stay: readers translate them.
     """
     if stable_row_ids:
         return past_rewrite(indices, replace(rewrite, rewritten_indices=()), stable_row_ids=True)
     old = FrozenBitMap(fragment.id for group in rewrite.groups for fragment in group.old_fragments)
-    return _mapped(indices, lambda _, coverage: coverage - old)
+    gone = old - FrozenBitMap(recorded)
+    return _mapped(indices, lambda _, coverage: coverage - gone)

@@ -28,7 +28,7 @@ Format: ``docs/format/conflicts.md#how-a-rebase-decides``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tablewright.format.fragment import DataFile, DeletionFile, Fragment, FragmentList
@@ -56,15 +56,20 @@ __all__ = [
 _OFFSETS_SHOWN = 5
 
 
-def past(operation: Operation, theirs: Operation, *, stable_row_ids: bool = False) -> Operation:
-    """Our operation rebased past theirs, where the two operations are all that is needed."""
+def past(
+    operation: Operation, theirs: Operation, *, stable_row_ids: bool = False, recorded: Collection[int] = ()
+) -> Operation:
+    """Our operation rebased past theirs, where the two operations are all that is needed.
+
+    ``recorded`` are fragments whose new addresses the record of deferred compactions has.
+    """
     if not isinstance(operation, CreateIndex):
         return operation
     covered = operation.new_indices
     if isinstance(theirs, Update) and theirs.fields_modified:
         covered = without_rewritten_columns(covered, theirs.fields_modified, changed_fragments(theirs))
     if isinstance(theirs, Rewrite):
-        covered = new_index_past_rewrite(covered, theirs, stable_row_ids=stable_row_ids)
+        covered = new_index_past_rewrite(covered, theirs, stable_row_ids=stable_row_ids, recorded=recorded)
     return replace(operation, new_indices=covered)
 
 

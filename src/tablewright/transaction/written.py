@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator
 
 from tablewright.errors import StorageError
 from tablewright.format.fragment import Fragment, FragmentList
-from tablewright.format.naming import DATA_DIR, DELETIONS_DIR, data_path, deletion_path
+from tablewright.format.naming import DATA_DIR, DELETIONS_DIR, INDICES_DIR, data_path, deletion_path, index_dir
 from tablewright.format.transaction import (
     Append,
+    CreateIndex,
     DataReplacement,
     Delete,
     Merge,
@@ -58,11 +59,23 @@ def check_written(world: World, transaction: Transaction, base: Snapshot | None,
 
 
 def new_files(operation: Operation, before: FragmentList) -> set[str]:
-    """Paths of the data and deletion files in the table's own directory that ``operation`` brings."""
+    """Paths of the data, deletion and index files in the table's own directory that ``operation`` brings."""
     named = set(_files(_fragments(operation)))
     if isinstance(operation, DataReplacement):
         named |= {data_path(each.new_file.path) for each in operation.replacements if each.new_file.base_id is None}
-    return named.difference(_files(before)) if named else named
+    named = named.difference(_files(before)) if named else named
+    return named | set(_index_files(operation))
+
+
+def _index_files(operation: Operation) -> Iterator[str]:
+    match operation:
+        case Rewrite():
+            written = [(entry.new_id, entry.new_index_files) for entry in operation.rewritten_indices]
+        case CreateIndex():
+            written = [(index.uuid, index.files) for index in operation.new_indices if index.base_id is None]
+        case _:
+            return
+    yield from (f"{index_dir(uuid)}/{file.path}" for uuid, files in written for file in files)
 
 
 def _fragments(operation: Operation) -> Iterable[Fragment]:
@@ -88,11 +101,12 @@ def _files(fragments: Iterable[Fragment]) -> Iterator[str]:
 
 
 def _missing(store: Store, paths: set[str]) -> set[str]:
-    """Those of the paths where nothing is: one request each if they are few, else from two listings."""
+    """Those of the paths where nothing is: one request each if they are few, else from listings."""
     if len(paths) <= _HEADS_MAX:
         return {path for path in paths if not exists(store, path)}
     left = set(paths)
-    for directory in (DATA_DIR, DELETIONS_DIR):
+    named = {path.split("/", 1)[0] for path in paths}
+    for directory in (each for each in (DATA_DIR, DELETIONS_DIR, INDICES_DIR) if each in named):
         for info in store.list(directory):
             left.discard(info.path)
     return left

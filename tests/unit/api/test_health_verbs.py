@@ -55,7 +55,7 @@ def test_a_missing_data_file(ds: tw.LanceDataset, uri: str) -> None:
 
 
 def test_an_unknown_index(ds: tw.LanceDataset) -> None:
-    with pytest.raises(KeyError, match=r'Index "nope" not found\. The table has none\.') as caught:
+    with pytest.raises(KeyError, match=r'Index "nope" not found.*\. The table has none\.') as caught:
         ds.stats.index_stats("nope")
     assert isinstance(caught.value, IndexNotFound)
     with pytest.raises(WrongType):

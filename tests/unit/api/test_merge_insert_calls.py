@@ -291,10 +291,15 @@ BAD: dict[str, tuple[Callable[[tw.LanceDataset], Any], type[Exception], str]] = 
     "key of a wrong type": (lambda ds: builder(ds, 5), TypeError, "must be a str or iterable of str"),
     "key missing in the source": (lambda ds: upsert(ds).execute(NEW.select(["s"])), OSError, "No field named id"),
     "unknown column": (lambda ds: upsert(ds).execute(NEW.append_column("zz", NEW["x"])), OSError, r"unexpected=\[zz\]"),
-    "narrowing": (
-        lambda ds: upsert(ds).execute(NEW.set_column(0, "id", NEW["x"])),
+    "another type": (
+        lambda ds: upsert(ds).execute(NEW.set_column(0, "id", NEW["s"])),
         OSError,
-        "`id` should have type int64 but type was double",
+        "`id` should have type int64 but type was string",
+    ),
+    "a fraction for a whole number": (
+        lambda ds: upsert(ds).execute(NEW.set_column(0, "id", pa.array([0.5] * len(NEW)))),
+        ValueError,
+        'Cannot cast column "id" from double to int64: the value 0.5 does not fit',
     ),
     "a stream that lies": (
         lambda ds: upsert(ds).execute(pa.RecordBatchReader.from_batches(NEW.schema, iter([TEXT_KEYS]))),
@@ -328,8 +333,8 @@ BAD: dict[str, tuple[Callable[[tw.LanceDataset], Any], type[Exception], str]] = 
     ),
     "a number for a float key": (
         lambda ds: upsert(ds, "x").execute(pa.table({"x": [2**53 + 1]})),
-        OSError,
-        "`x` should have type double but type was int64",
+        ValueError,
+        'Cannot cast column "x" from int64 to double: the value 9007199254740993 does not fit',
     ),
     "a condition that fails": (
         lambda ds: builder(ds, "id").when_matched_update_all("1 / (source.id - 2) > 0").execute(NEW),

@@ -11,9 +11,9 @@ import pytest
 
 import tablewright as tw
 from tablewright.data.blob_values import BlobValues, _Place
+from tablewright.data.task_context import TaskContext
 from tablewright.errors import CorruptTable, UnsupportedFeature
 from tablewright.format.blobs import as_descriptions
-from tablewright.reading.context import TaskContext
 from tablewright.storage import Store, open_store
 from tablewright.world import World
 
@@ -77,7 +77,7 @@ def test_every_kind(store: Store) -> None:
         ((2, 0, 6, 2, ""), CorruptTable, "ends before byte 6"),
         ((4, 0, 1, 0, "../secret"), CorruptTable, "leads elsewhere"),
         ((4, 0, 1, 0, "/etc/passwd"), CorruptTable, "leads elsewhere"),
-        ((5, 0, 1, 7, "a"), CorruptTable, "base path 7 is not listed"),
+        ((5, 0, 1, 7, "a"), CorruptTable, "base path 7, which is not listed"),
         ((3, 0, 0, 0, "memory://nowhere/at/all"), OSError, "Not found: memory://nowhere/at/all"),
         ((3, 0, 0, 0, "gopher://x/y"), UnsupportedFeature, "gopher://x/y"),
         ((6, 0, 1, 0, ""), UnsupportedFeature, "Unknown blob kind 6"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tablewright.data.conform import conform
+from tablewright.data.conform import conform, solid
 from tablewright.errors import InvalidRequest, SchemaMismatch
 
 
@@ -85,3 +85,23 @@ def test_nulls_that_are_fine() -> None:
     rows = pa.array([{"a": 1}, None])
     found = conform(pa.record_batch({"c": rows}), pa.schema([pa.field("c", STRICT)]))
     assert found.column("c").to_pylist() == [{"a": 1}, None]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_binary(), pa.list_(pa.int8()), pa.struct({"a": pa.string()})])
+def test_items_without_an_offset_get_one(kind: pa.DataType) -> None:
+    """Spark 4.0 sends none where all lists are empty, and the codec refuses that."""
+    nothing = pa.py_buffer(b"")
+    text = pa.Array.from_buffers(pa.string(), 0, [None, nothing, nothing])
+    numbers = pa.array([], pa.int8())
+    items = {
+        pa.string(): text,
+        pa.large_binary(): pa.Array.from_buffers(pa.large_binary(), 0, [None, nothing, nothing]),
+        pa.list_(pa.int8()): pa.Array.from_buffers(pa.list_(pa.int8()), 0, [None, nothing], children=[numbers]),
+        pa.struct({"a": pa.string()}): pa.Array.from_buffers(pa.struct({"a": pa.string()}), 0, [None], children=[text]),
+    }[kind]
+    lists = pa.ListArray.from_arrays(pa.array([0, 0, 0], pa.int32()), items)
+    found = solid(pa.record_batch({"c": lists})).column("c")
+    values = found.values.field(0) if pa.types.is_struct(kind) else found.values
+    assert found.to_pylist() == [[], []]
+    offsets = values.buffers()[1]
+    assert offsets is not None and offsets.size > 0

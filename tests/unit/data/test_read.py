@@ -150,3 +150,16 @@ def test_reads_of_one_schema_share_their_shape() -> None:
     assert read_shape(schema, schema) is not shape
     other = Schema.from_arrow(schema.to_arrow())
     assert read_shape(other, other.project_ids([1])).table is other
+
+
+@pytest.mark.parametrize("offsets", [[3], [3, 4, 5], [0, 9], [1, 2, 7], list(range(10))])
+@pytest.mark.parametrize("columns", [None, []])
+def test_rows_that_are_asked_for_at_once(tmp_path: Path, offsets: list[int], columns: list[str] | None) -> None:
+    tw.write_dataset(_table(), tmp_path)
+    snapshot = _snapshot(tmp_path)
+    table = snapshot.schema if columns is None else snapshot.schema.project_ids(())
+    reader = FragmentReader(snapshot, snapshot.fragments[0], read_shape(snapshot.schema, table))
+    parts = list(reader.start_at(np.array(offsets)))
+    assert [offset for part in parts for offset in part.offsets.tolist()] == offsets
+    expected = [row for part in reader.take(np.array(offsets), 100) for row in part.batch.to_pylist()]
+    assert [row for part in parts for row in part.batch.to_pylist()] == expected and len(expected) == len(offsets)

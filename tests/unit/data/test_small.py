@@ -59,13 +59,13 @@ def _entries() -> int:
 
 def _opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     opened: list[object] = []
-    real = small.FragmentReader.of_each
+    real = small.read_whole
 
-    def of_each(context: Any, fragments: Any, shape: Any) -> Any:
-        opened.extend(fragment.id for fragment in fragments)
-        return real(context, fragments, shape)
+    def read_whole(context: Any, fragment: Any, shape: Any) -> Any:
+        opened.append(fragment.id)
+        return real(context, fragment, shape)
 
-    monkeypatch.setattr(small.FragmentReader, "of_each", of_each)
+    monkeypatch.setattr(small, "read_whole", read_whole)
     return opened
 
 
@@ -89,7 +89,45 @@ def test_a_commit_leaves_other_fragments_in_the_cache(path: Path, monkeypatch: p
     tw.write_dataset(pa.table({"a": [100], "s": ["x"]}), path, mode="append")
     opened = _opened(monkeypatch)
     assert _read(path, "a")["a"] == [number for number in range(101) if number not in (3, 50, 51)]
-    assert opened == [0, 5, 10]
+    assert opened == [10], "0 and 5 have only got a deletion file"
+
+
+@pytest.mark.parametrize("settled_ns", [0, 10**15], ids=["settled", "young"])
+def test_deletions_change_and_the_columns_stay(path: Path, monkeypatch: pytest.MonkeyPatch, settled_ns: int) -> None:
+    """A loop of deletes leaves one entry per fragment, also while deletion files are too young to be kept."""
+    _read(path, "a")
+    monkeypatch.setattr(identity, "SETTLED_NS", settled_ns)
+    opened = _opened(monkeypatch)
+    left = list(range(100))
+    for number in (3, 50, 4, 55, 99, 5):
+        tw.dataset(path).delete(f"a = {number}")
+        left.remove(number)
+        assert _read(path, "a")["a"] == left == _read(path, "a")["a"]
+    tw.dataset(path, version=1).restore()
+    assert _read(path, "a")["a"] == list(range(100))
+    assert opened == []
+    assert _entries() == 10
+
+
+def test_a_deletion_file_that_is_lost_is_seen(path: Path) -> None:
+    _read(path, "a")
+    tw.dataset(path).delete("a = 3")
+    for file in (path / "_deletions").iterdir():
+        file.unlink()
+    with pytest.raises(CorruptTable, match="missing"):
+        _read(path, "a")
+
+
+def test_a_data_file_that_changed_is_read_with_other_deletions(path: Path, tmp_path: Path) -> None:
+    """The fragment is the same but for its deletions, its file is not: as after a table was copied over another."""
+    rows = pa.table({"a": range(100, 200), "s": [f"text {number}" for number in range(100)]})
+    tw.write_dataset(rows, tmp_path / "u", max_rows_per_file=10)
+    assert _read(path, "a")["a"] == list(range(100))
+    tw.dataset(path).delete("a = 3")
+    first, other = (_snapshot(place).fragments[0].files[0] for place in (path, tmp_path / "u"))
+    assert first.file_size_bytes == other.file_size_bytes
+    shutil.copy2(tmp_path / "u" / "data" / other.path, path / "data" / first.path)
+    assert _read(path, "a")["a"] == [100, 101, 102, *range(104, 110), *range(10, 100)]
 
 
 @pytest.mark.parametrize("budget", [0, 1500, 4000])

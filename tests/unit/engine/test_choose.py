@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import tablewright as tw
 from tablewright.engine import choose
 from tablewright.engine.choose import choose_engine, frame_engine, why_not
 from tablewright.engine.costs import Costs, Workload
@@ -99,7 +100,8 @@ def test_the_engine_by_time_and_memory(name: str) -> None:
 @pytest.mark.parametrize(
     ("work", "chosen"),
     [
-        (Workload(bytes_read=8 * 10**8, rows=10**8, files=100, tasks=13, uses_threads=True), "local spark spark"),
+        (Workload(bytes_read=8 * 10**8, rows=10**8, files=100, tasks=13, uses_threads=True), "local local spark"),
+        (Workload(bytes_read=8 * 10**9, rows=10**9, files=1000, tasks=130, uses_threads=True), "local spark spark"),
         (Workload(bytes_read=10**8, bytes_written=10**8, rows=10**6, tasks=8), "local local local"),
         (
             Workload(bytes_read=2 * 10**8, bytes_written=2 * 10**8, tasks=4, shipped_bytes=2 * 10**8),
@@ -107,14 +109,16 @@ def test_the_engine_by_time_and_memory(name: str) -> None:
         ),
         (Workload(bytes_read=10**11, bytes_written=10**11, rows=10**9, tasks=1500), "local spark spark"),
     ],
-    ids=["filter over 100M rows", "update of 1M rows", "upsert of 100 MB", "compaction of 100 GB"],
+    ids=["filter, 100M rows", "filter, 1G rows", "update of 1M rows", "upsert of 100 MB", "compaction of 100 GB"],
 )
 def test_the_measured_constants(work: Workload, chosen: str) -> None:
     sessions = (None, session_with(2), session_with(32))
     assert " ".join(choose_engine(work, spark=session).engine.name for session in sessions) == chosen
 
 
-def test_reasons() -> None:
+def test_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "is_running", lambda: False)  # other tests of this process may have a session
+
     def why(name: str, session: Any = None) -> str:
         return choose_engine(WORK[name], spark=session, costs=COSTS).why
 
@@ -131,6 +135,14 @@ def test_reasons() -> None:
     )
     assert why("half a second", session_with(2)) == "about 0.5 s on 2 threads here, 0.83 s on 2 cores of Spark"
     assert why("much to hold") == "it holds about 5 GiB at once, of 4 GiB that this process may take for it"
+
+
+def test_small_work_does_not_ask_for_the_active_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The JVM's answer takes 2 ms, more than opening a table does."""
+    monkeypatch.setattr(choose, "active_session", lambda: pytest.fail("it was asked for"))
+    monkeypatch.setattr(choose, "is_running", lambda: True)
+    assert choose_engine(Workload()).why == "about 1 ms of work, and a Spark job takes 0.2 s before it begins"
+    tw.write_dataset({"id": [1]}, "memory://no-session-asked-for").count_rows()
 
 
 def test_the_active_session_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,3 +76,12 @@ def test_a_coverage_that_no_table_can_have_is_refused() -> None:
     too_many = index().with_coverage(range(2**24 + 1))
     (problem,) = problems_of_index(too_many)
     assert "counts 16777217 values" in problem
+
+
+def test_sections_are_kept_by_their_bytes() -> None:
+    one = encode_index_section([index()])
+    first = decode_index_section(one, "here")
+    assert decode_index_section(bytes(bytearray(one)), "there") is first
+    assert encode_index_section(first[0], first[1]) == one
+    with pytest.raises(CorruptTable, match="there"):
+        decode_index_section(one[:-1], "there")

@@ -186,3 +186,15 @@ def test_other_metadata_bring_other_facts() -> None:
         "a.b",
     )
     assert field.with_metadata({}) == node(0, -1, "x")
+
+
+def test_equal_bytes_give_one_schema_and_others_another() -> None:
+    def read(name: str, metadata: dict[str, bytes]) -> Schema:
+        made = Schema.from_arrow(pa.schema({name: pa.int64()}))
+        return schema_from_proto(schema_to_proto(made), metadata, "here")
+
+    first = read("kept", {"a": b"1"})
+    assert read("kept", {"a": b"1"}) is first
+    for other in (read("kept", {"a": b"2"}), read("kept", {}), read("other", {"a": b"1"})):
+        assert other is not first and other != first
+    assert read("kept", {"a": b"x" * (1 << 17)}) is not read("kept", {"a": b"x" * (1 << 17)}), "too large to be kept"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import FrozenInstanceError, replace
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -14,9 +17,13 @@ from tablewright.api.pinned import table_of
 from tablewright.errors import InvalidRequest, VersionNotFound
 from tablewright.format.envelope import encode_manifest_file
 from tablewright.format.naming import manifest_path
+from tablewright.jobs.cleanup import clean_up, may_remove
+from tablewright.operations.cleanup.options import CleanupOptions
 from tablewright.operations.health.auto import AutoOptions, cleanup_options_of
-from tablewright.testing.faulty_store import Call, FaultyStore, Pause, on_call
+from tablewright.snapshot import open_snapshot
+from tablewright.testing.faulty_store import Call, CrashBefore, FaultyStore, Pause, SimulatedCrash, on_call
 from tablewright.testing.worlds import SeededClock, memory_world
+from tablewright.world import World
 
 SECOND_NS = 1_000_000_000
 
@@ -219,3 +226,82 @@ def test_a_branch(uri: str) -> None:
     assert (branch.count_rows(), len(branch.get_fragments())) == (120, 1)
     assert len(tw.dataset(uri).get_fragments()) == 12
     assert table_of(branch).snapshot.branch == "dev"
+
+
+def _manifests_read(world: World, ds: tw.LanceDataset) -> int:
+    """How many manifests a run on the newest version reads."""
+    store = FaultyStore(world.store)
+    tw.dataset(replace(world, store=store), version=ds.version).optimize.auto()
+    return sum(call.method == "get" and call.path.startswith("_versions/") for call in store.calls)
+
+
+def test_young_versions_are_not_read() -> None:
+    """However many there are: none may go, and measuring needs only what stays."""
+    world = memory_world()
+    ds = tw.write_dataset({"id": [0]}, world)
+    counts = []
+    for number in range(1, 61):
+        ds.insert({"id": [number]})
+        if number % 20 == 0:
+            counts.append(_manifests_read(world, ds))
+    assert len(ds.versions()) > 60
+    assert max(counts) == min(counts) < 10, counts
+
+
+def test_versions_that_go_are_read_once() -> None:
+    world = memory_world()
+    ds = tw.write_dataset({"id": [0]}, world)
+    for number in range(1, 40):
+        ds.insert({"id": [number]})
+    ds = _configured(ds, "retain_versions", "3")
+    assert 41 <= _manifests_read(world, ds) < 41 + 10
+    assert len(ds.versions()) == 3
+
+
+@pytest.mark.parametrize(
+    ("tagged", "waited", "goes"),
+    [((), 30.0, False), ((), 90.0, True), ((1, 2), 90.0, True), ((1, 2, 3, 4, 5), 90.0, False)],
+)
+def test_a_cleanup_begins_if_the_oldest_version_that_may_go_is_old(
+    tagged: tuple[int, ...], waited: float, goes: bool
+) -> None:
+    world = memory_world()
+    ds = tw.write_dataset({"id": [0]}, world)
+    for number in range(1, 4):
+        ds.insert({"id": [number]})
+    ds = _configured(ds, "older_than", "1m")
+    for version in tagged:
+        ds.tags.create(f"v{version}", version)
+    world.clock.sleep(waited)
+    ds.insert({"id": [7]})
+    snapshot = open_snapshot(world)
+    options = cleanup_options_of(snapshot.manifest.config)
+    table = table_of(ds).at(snapshot)
+    assert may_remove(table, options) is goes
+    assert bool(clean_up(table, options).old_versions) is goes
+
+
+def test_an_old_file_that_no_version_names_is_removed_though_no_version_goes(tmp_path: Path) -> None:
+    ds = _small(tmp_path)
+    orphan = tmp_path / "data" / "orphan.lance"
+    orphan.write_bytes(b"x" * 100_000)
+    ds.optimize.auto()
+    assert orphan.exists(), "it may belong to a writer that is under way"
+    os.utime(orphan, (1, 1))
+    cleaned = ds.optimize.auto().step("cleanup")
+    assert cleaned is not None
+    assert not orphan.exists()
+    assert (cleaned.figures["old_versions"], cleaned.figures["data_files_removed"]) == (0, 1)
+
+
+def test_an_interrupted_cleanup_is_to_be_finished_though_no_version_goes() -> None:
+    world = memory_world()
+    tw.write_dataset({"id": [0]}, world)
+    tw.write_dataset({"id": [1]}, world, mode="overwrite")
+    crash = FaultyStore(world.store, on_call(CrashBefore(), method="delete", path="data/*"))
+    with pytest.raises(SimulatedCrash):
+        tw.dataset(replace(world, store=crash)).cleanup_old_versions(timedelta(0))
+    table = table_of(tw.dataset(world))
+    assert may_remove(table, CleanupOptions())
+    assert clean_up(table, CleanupOptions()).data_files_removed == 1
+    assert not may_remove(table, CleanupOptions())

@@ -489,3 +489,21 @@ def test_a_store_that_does_not_list(world: World) -> None:
     with pytest.raises(StorageError):
         tw.dataset(replace(world, store=faulty)).cleanup_old_versions(retain_versions=1)
     assert files(world, "") == before
+
+
+def test_files_that_a_killed_writer_did_not_finish(tmp_path: Path) -> None:
+    """On a local disk they have names of their own, which listings leave out; in an index that is kept, too."""
+    ds = tw.write_dataset({"id": range(20)}, tmp_path / "t.lance")
+    ds.create_scalar_index("id", "BTREE")
+    index = next((tmp_path / "t.lance" / "_indices").iterdir())
+    names = ("_deletions/0-1-7.arrow#1", "_transactions/1-x.txn#22", f"_indices/{index.name}/page_data.lance#333")
+    left = [tmp_path / "t.lance" / name for name in names]
+    for path in left:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"half")
+    plan = ds.explain_cleanup_old_versions(retain_versions=1000)
+    assert plan.waiting_files == 3 and not plan.candidate_files
+    stats = ds.cleanup_old_versions(retain_versions=1000, delete_unverified=True)
+    assert (stats.deletion_files_removed, stats.transaction_files_removed, stats.index_files_removed) == (1, 1, 1)
+    assert not any(path.exists() for path in left) and ds.count_rows("id = 3") == 1
+    ds.validate()

@@ -280,3 +280,22 @@ class TestValuesThatAreNoSql:
         with pytest.raises(InvalidRequest, match="Did you mean 'id'") as caught:
             ds.update({"id": "idd + 1"})
         assert "For the text" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [("7", 7), ("- 7", -7), ("'8'", 8), ("null", None), ("NULL", None), ("7.9", 7), ("3 + 4", 7)],
+)
+def test_literals_are_cast_as_other_values_are(tmp_path: Path, sql: str, value: int | None) -> None:
+    ds = tw.write_dataset({"id": [1, 2, 3], "n": [0, 0, 0], "s": ["a", "b", "c"]}, tmp_path / "t")
+    ds.update({"n": sql, "s": sql}, where="id >= 2")
+    rows = ds.to_table(order_by=["id"]).to_pylist()
+    text = None if value is None else sql.replace(" ", "").strip("'").replace("3+4", "7")
+    assert [row["n"] for row in rows] == [0, value, value]
+    assert [row["s"] for row in rows] == ["a", text, text]
+
+
+def test_random_values_differ_from_row_to_row(tmp_path: Path) -> None:
+    ds = tw.write_dataset({"id": range(9), "x": [0.0] * 9}, tmp_path / "t")
+    ds.update({"x": "random()"})
+    assert len(set(ds.to_table()["x"].to_pylist())) > 1

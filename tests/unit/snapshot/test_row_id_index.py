@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-import tablewright as tw
 from tablewright.errors import CorruptTable
 from tablewright.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment, FragmentList
 from tablewright.format.row_ids import RowIdSequence, encode_row_ids
@@ -193,19 +191,3 @@ def test_ids_of_two_live_rows_and_wrong_counts_are_damage() -> None:
     short = replace(_fragment(0, RowIdSequence.from_range(0, 10)), physical_rows=11)
     with pytest.raises(CorruptTable, match="10 row ids for 11 rows"):
         RowIdIndex.of(_list(short), "a manifest")
-
-
-def test_snapshots_hand_it_on() -> None:
-    ds = tw.write_dataset(pa.table({"id": range(20)}), "memory://row-id-index", enable_stable_row_ids=True)
-    assert ds.take_rows([3, 99, 3]).to_pydict() == {"id": [3, 3]}
-    first = ds._snapshot.row_id_index
-    stale = tw.dataset("memory://row-id-index")
-    ds.update({"id": "id + 100"}, where="id = 3")
-    assert ds._snapshot._index["before"] is first
-    assert ds.take_rows([3, 4]).to_pydict() == {"id": [103, 4]}
-    assert "before" not in ds._snapshot._index
-    stale._snapshot.row_id_index  # noqa: B018
-    ds.delete("id = 103")
-    stale.checkout_latest()
-    assert set(stale._snapshot._index) == {"before"}
-    assert stale.take_rows([3, 4]).to_pydict() == ds.take_rows([3, 4]).to_pydict() == {"id": [4]}

@@ -9,6 +9,7 @@ import pytest
 
 from tablewright.errors import AccessDenied, StorageError
 from tablewright.storage import LocalStore, Store, open_store
+from tablewright.storage.subtree import SubtreeStore, unfinished_files
 
 
 def test_opening_and_reading_create_nothing(tmp_path: Path) -> None:
@@ -24,6 +25,10 @@ def test_a_writer_that_died_leaves_no_visible_object(tmp_path: Path) -> None:
     (tmp_path / "_versions" / "1.manifest#1").write_bytes(b"half a mani")
     store = open_store(tmp_path)
     assert list(store.list("_versions")) == []
+    assert [info.path for info in unfinished_files(store, "_versions")] == ["_versions/1.manifest#1"]
+    below = SubtreeStore(store, "_versions")
+    assert [info.path for info in unfinished_files(below, "")] == ["1.manifest#1"]
+    assert list(unfinished_files(open_store("memory://unfinished"), "")) == []
     assert store.put_if_absent("_versions/1.manifest", b"whole")
     assert store.get("_versions/1.manifest") == b"whole"
     assert (tmp_path / "_versions" / "1.manifest#1").exists()

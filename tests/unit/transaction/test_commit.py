@@ -57,7 +57,8 @@ from tablewright.testing.faulty_store import (
 )
 from tablewright.testing.worlds import SeededClock, seeded_world
 from tablewright.transaction.affected import AffectedRows
-from tablewright.transaction.commit import CommitOptions, Committed, commit, commit_detached
+from tablewright.transaction.commit import CommitOptions, Committed, commit
+from tablewright.transaction.detached import commit_detached
 from tablewright.world import World
 
 SCHEMA = Schema.from_arrow(pa.schema({"a": pa.int64()}))

@@ -9,12 +9,12 @@ import pytest
 from tests.unit.format.samples import SCHEMA, fragment, index
 
 from tablewright.format.index import IndexMetadata
+from tablewright.format.index_kinds import stores_row_ids
 from tablewright.format.transaction import Rewrite, RewriteGroup, RewrittenIndex
 from tablewright.transaction.coverage import (
     extended_to_moved_rows,
     of_schema,
     past_rewrite,
-    stores_row_ids,
     without_rewritten_columns,
 )
 

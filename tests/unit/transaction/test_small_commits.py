@@ -150,8 +150,8 @@ def test_no_python_call_for_a_fragment_that_is_not_touched() -> None:
     (few_append, few_look), (many_append, many_look) = found
     assert abs(many_append - few_append) < 100, found
     assert abs(many_look - few_look) < 50, found
-    assert many_append < 3500, found
-    assert many_look < 600, found  # 317 in a process of its own, 479 in one that ran other tests before
+    assert many_append < 2000, found  # 1,556
+    assert many_look < 350, found  # 298; a process that has imported pyspark asks whether it runs: 304
 
 
 def test_a_handle_that_has_committed_often_pays_no_more() -> None:

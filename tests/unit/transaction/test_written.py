@@ -25,6 +25,7 @@ CHANGES: dict[str, Any] = {
     "add columns": lambda ds: ds.add_columns({"twice": "id * 2"}),
     "cast": lambda ds: ds.alter_columns({"path": "id", "data_type": pa.int32()}),
     "compaction": lambda ds: ds.optimize.compact_files(),
+    "index": lambda ds: ds.create_scalar_index("id", "BTREE"),
 }
 
 
@@ -90,4 +91,4 @@ def test_many_files_are_found_by_listing() -> None:
         store.put(path, b"x")
     recording = FaultyStore(store)
     assert written._missing(recording, paths) == {min(paths)}
-    assert [call.method for call in recording.calls] == ["list", "list"]
+    assert [call.method for call in recording.calls] == ["list"]  # one for each directory that has some of them

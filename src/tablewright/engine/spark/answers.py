@@ -2,7 +2,7 @@
 
 An error of ours is an answer too: it comes back with its type and facts, and Spark does not repeat what would fail
 again. Any other exception, or a worker that dies, is a failed Spark task: Spark repeats it as often as it is set to,
-then the job ends with the worker's traceback.
+then the job ends with the worker's traceback, or with what died (:mod:`.deaths`).
 
 Tests: tests/spark/test_tasks.py
 """
@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from tablewright.engine.base import Outcome
 from tablewright.engine.detect import is_connect
+from tablewright.engine.spark.deaths import what_died
 from tablewright.engine.spark.jobs import run_job
 from tablewright.engine.spark.python import job_problem
-from tablewright.errors import InternalError, JobCancelled, TablewrightError
+from tablewright.errors import InternalError, JobCancelled, TablewrightError, WorkerLost
 from tablewright.storage.requests import add_requests
 
 __all__ = ["ANSWER", "collect_table", "run_answers"]
@@ -66,6 +67,9 @@ def _raise_job_error(spark: Any, error: Exception, describe: str) -> NoReturn:
     why = _why_cancelled(spark, str(error))
     if why is not None:
         raise JobCancelled(f"{what}: {why}. Nothing of it is visible; run it again when you want it.") from error
+    died = what_died(str(error))
+    if died is not None:
+        raise WorkerLost(what, *died) from error
     raise InternalError(f"{what} failed on a Spark worker:\n{_worker_traceback(str(error))}") from error
 
 

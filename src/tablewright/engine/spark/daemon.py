@@ -39,6 +39,8 @@ PRELOADED = (
     "datafusion",
     "tablewright.engine.spark.worker",
     "tablewright.api.dataset",
+    "tablewright.spark.reader",
+    "tablewright.spark.writer",
 )
 
 

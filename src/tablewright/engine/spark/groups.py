@@ -14,8 +14,7 @@ Tests: tests/spark/test_assign_buckets.py
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -34,7 +33,9 @@ from tablewright.engine.groups import (
 )
 from tablewright.engine.spark.answers import ANSWER, run_answers
 from tablewright.engine.spark.payload import dump
-from tablewright.engine.spark.python import map_in_arrow, our_workers, require_same_tablewright
+from tablewright.engine.spark.python import map_in_arrow
+from tablewright.engine.spark.spark_types import spark_of
+from tablewright.engine.spark.versions import repartition_by_id, with_arrow_column
 from tablewright.engine.spark.worker import add_group_values, consume_partition
 
 __all__ = ["add_group_column", "finish_groups"]
@@ -54,11 +55,10 @@ def add_group_column(
     messages: Sequence[Message] = (),
 ) -> Any:
     """``frame`` with one column more, ``name``. ``place`` gets the ``columns`` of a batch of rows. Nothing runs yet."""
-    from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructField, StructType
 
     fields = [StructField(f"c{n}", field.dataType, field.nullable) for n, field in enumerate(frame.schema.fields)]
-    fields.append(StructField("added", from_arrow_type(kind), False))
+    fields.append(StructField("added", spark_of(kind, name), False))
     rows = _gathered(frame, columns, place, frame.columns, partitions, messages)
     values = map_in_arrow(
         rows, partial(add_group_values, dump(open_group, "group function"), "added", _BEFORE), StructType(fields)
@@ -93,24 +93,12 @@ def _gathered(
     messages: Sequence[Message],
 ) -> Any:
     """Rows and messages in their partitions, sorted: the columns of ``SORTED``, the message, then ``c0`` and so on."""
-    from pyspark.sql.functions import arrow_udf
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    placing = arrow_udf(_place_body(dump(place, "place function"), require_same_tablewright()), from_arrow_type(PLACE))
-    with our_workers(frame.sparkSession):
-        placed = placing(*(_column(frame, name) for name in columns)).alias("place")
-    payload = [_column(frame, name).alias(f"c{number}") for number, name in enumerate(kept)]
+    placed = with_arrow_column(frame, columns, place, PLACE, "place", kept)
     heads = [f"{ROW} as side" if name == "side" else f"place.{name} as {name}" for name in SORTED]
-    rows = frame.select(placed, *payload).selectExpr(
-        *heads, "cast(null as binary) as message", *(f"c{number}" for number in range(len(kept)))
-    )
+    rows = placed.selectExpr(*heads, "cast(null as binary) as message", *(f"c{number}" for number in range(len(kept))))
     if messages:
         rows = rows.unionByName(_message_rows(frame.sparkSession, messages), allowMissingColumns=True)
-    return rows.repartitionById(partitions, rows["partition"]).sortWithinPartitions(*SORTED)
-
-
-def _column(frame: Any, name: str) -> Any:
-    return frame["`" + name.replace("`", "``") + "`"]
+    return repartition_by_id(rows, partitions, "partition").sortWithinPartitions(*SORTED)
 
 
 def _message_rows(spark: Any, messages: Sequence[Message]) -> Any:
@@ -124,15 +112,3 @@ def _message_rows(spark: Any, messages: Sequence[Message]) -> Any:
         }
     )
     return spark.createDataFrame(table)
-
-
-# --------------------------------------------------------------------------------------------------------- in a worker
-def _place_body(code: bytes, require: Callable[[], None]) -> Callable[..., pa.Array]:
-    def body(*columns: pa.Array) -> pa.Array:
-        require()
-        places: pa.Array = pickle.loads(code)(columns)
-        return places
-
-    # Spark tells by the annotations what kind of function this is, and wants the types themselves.
-    body.__annotations__ = {"columns": pa.Array, "return": pa.Array}
-    return body

@@ -1,10 +1,9 @@
 """DataFrames on their way into a table: which Arrow schema they bring.
 
-Spark has no fixed-size lists, unsigned numbers or nanoseconds. So where a column's type in the table (or in the schema
-that the caller gives) is one that Spark would hold as the column's own type, the table's type is meant.
-Spark's "not null" says how a column was computed, not what a table should refuse, so a table made from a
-DataFrame is nullable in all its columns and their children, as Spark's own file writers do it.
-A schema that the caller gives is more than a hint: columns are cast to it, if their names are the same.
+Spark has no fixed-size lists, unsigned numbers or nanoseconds: a DataFrame has them in types that hold their values,
+and these fit into the table's (:mod:`tablewright.data.fit_types`). Spark's "not null" says how a column was computed,
+not what a table should refuse, so a table made from a DataFrame is nullable in all its columns and their children, as
+Spark's own file writers do it. Columns take the types of a schema that the caller gives, if their names are the same.
 
 Tests: tests/spark/test_types.py
 """
@@ -15,55 +14,48 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablewright.data.fit_types import check_fits
 from tablewright.engine.spark.types import frame_schema, spark_type
 from tablewright.errors import InvalidRequest, SchemaMismatch
 
-__all__ = ["adopted_schema", "requested_schema"]
+__all__ = ["incoming_schema", "is_same_to_spark", "stored_schema"]
 
 
-def adopted_schema(frame: Any, wanted: pa.Schema | None) -> pa.Schema:
-    """The schema of ``frame`` with the types of ``wanted`` where Spark can't tell them apart."""
-    own = frame_schema(frame)
+def incoming_schema(frame: Any, wanted: pa.Schema | None = None) -> pa.Schema:
+    """The schema of ``frame``, all of it nullable; or ``wanted``, if every column fits into it."""
+    own = pa.schema([_nullable(field) for field in frame_schema(frame)])
     if wanted is None:
-        return pa.schema([_nullable(field) for field in own])
-    return pa.schema([_adopted(field, wanted) for field in own], metadata=wanted.metadata)
-
-
-def requested_schema(frame: Any, wanted: pa.Schema) -> pa.Schema:
-    """``wanted``, if every column of ``frame`` can be cast to it; otherwise an error that lists what can't."""
-    own = frame_schema(frame)
+        return own
     missing, unexpected = sorted(set(wanted.names) - set(own.names)), sorted(set(own.names) - set(wanted.names))
     if missing or unexpected:
         raise SchemaMismatch((f"fields did not match, missing={missing}, unexpected={unexpected}",))
-    differences = tuple(
-        f"`{field.name}` should have type {field.type} but {own.field(field.name).type} can't be cast to it"
-        for field in wanted
-        if not _castable(own.field(field.name).type, field.type)
-    )
-    if differences:
-        raise SchemaMismatch(differences)
+    check_fits(own, wanted)
     return wanted
 
 
-def _castable(own: pa.DataType, wanted: pa.DataType) -> bool:
-    if isinstance(wanted, pa.BaseExtensionType):
-        wanted = wanted.storage_type
-    try:
-        pa.nulls(0, own).cast(wanted)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        return False
-    return True
+def stored_schema(own: pa.Schema, table: pa.Schema | None) -> pa.Schema:
+    """The columns of a DataFrame as a table stores them that they are to replace or to go into.
+
+    All of them are nullable, and of the table's own types where these are the same to Spark.
+    """
+    known = {} if table is None else {field.name: field for field in table}
+    return pa.schema([_stored(field, known.get(field.name)) for field in own])
 
 
-def _adopted(field: pa.Field, wanted: pa.Schema) -> pa.Field:
-    if field.name not in wanted.names:
-        return _nullable(field)
-    target = wanted.field(field.name)
+def _stored(own: pa.Field, known: pa.Field | None) -> pa.Field:
+    return known if known is not None and is_same_to_spark(known.type, own.type) else _nullable(own)
+
+
+def is_same_to_spark(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether Spark has one type for both: a fixed-size vector and a list, for example.
+
+    >>> is_same_to_spark(pa.list_(pa.float32(), 2), pa.list_(pa.float32())), is_same_to_spark(pa.int32(), pa.int64())
+    (True, False)
+    """
     try:
-        same = _loose(spark_type(target.type, field.name)).equals(_loose(spark_type(field.type, field.name)))
+        return bool(_loose(spark_type(one, "")).equals(_loose(spark_type(other, ""))))
     except InvalidRequest:
-        same = False
-    return target if same else _nullable(field)
+        return False
 
 
 def _nullable(field: pa.Field) -> pa.Field:

@@ -58,4 +58,7 @@ def distribute(spark: Any, payloads: Sequence[bytes]) -> tuple[Any, Sequence[byt
         return spark.range(0, len(payloads), 1, max(1, len(payloads))), payloads
     numbers = pa.array(range(len(payloads)), pa.int64())
     frame = spark.createDataFrame(pa.table({"number": numbers, "payload": pa.array(payloads, pa.binary())}))
-    return frame.repartitionById(len(payloads), frame["number"].cast("int")), ()
+    number = frame["number"].cast("int")
+    if hasattr(frame, "repartitionById"):
+        return frame.repartitionById(len(payloads), number), ()
+    return frame.repartitionByRange(len(payloads), number), ()  # PySpark 4.0: by a sample of the numbers

@@ -1,8 +1,8 @@
 """The Spark session that work runs in: the user's if there is one, otherwise an embedded one, made when first needed.
 
-We never stop a session that we did not make, and we change no setting of it. The embedded one is ``local[*]``, small
-and quiet: no web UI, loopback only, UTC, Unix sockets to the Python workers, this very Python for them, and a daemon
-that has imported what they need (:mod:`.daemon`).
+We never stop a session that we did not make, and we change no setting of it. The embedded one is ``local[*]`` with
+four tries for each task, small and quiet: no web UI, loopback only, UTC, Unix sockets to the Python workers, this very
+Python for them, and a daemon that has imported what they need (:mod:`.daemon`).
 Under ``spark-submit``, or where ``SPARK_REMOTE`` names a Connect server, the environment decides where the session is.
 
 Tests: tests/spark/test_session.py, tests/spark/test_own_session.py
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,10 +29,18 @@ from tablewright.engine.progress import Progress
 from tablewright.engine.spark.java import require_java
 from tablewright.log import Log
 
-__all__ = ["active_session", "embedded_environment", "embedded_session", "embedded_settings", "session_cores"]
+__all__ = [
+    "active_session",
+    "embedded_environment",
+    "embedded_session",
+    "embedded_settings",
+    "is_running",
+    "session_cores",
+]
 
-MASTER = "local[*]"
+MASTER = "local[*,4]"  # a task is tried four times, as on a cluster: workers may die
 DAEMON = "tablewright.engine.spark.daemon"
+STOP_SECONDS_MAX = 10.0  # how long another thread may take to stop its context before we start one
 SOCKET_PATH_ROOM = 60  # a Unix socket's path has at most 104 characters, of which its file name takes 42
 _making = threading.Lock()
 _log = Log("engine")
@@ -40,6 +49,11 @@ _log = Log("engine")
 def active_session() -> Any | None:
     """The session of this thread, or the one of this process, that is alive; ``None`` if there is none."""
     return _classic_session() or _connect_session()
+
+
+def is_running() -> bool:
+    """Whether this process has a Spark, as far as can be told without asking the JVM, which takes 2 ms."""
+    return _live_context() is not None or _connect_session() is not None
 
 
 def embedded_session(
@@ -56,6 +70,7 @@ def embedded_session(
             return session
         from pyspark.sql import SparkSession
 
+        _wait_for_stop()
         builder = SparkSession.builder.appName("tablewright")
         if "SPARK_REMOTE" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ:
             return builder.getOrCreate()
@@ -143,16 +158,40 @@ def _driver_memory_mib() -> int:
     return min(max(machine // 4 >> 20, 1024), 8192)
 
 
-def _classic_session() -> Any | None:
-    """The classic API's session, unless its context was stopped."""
+def _live_context() -> Any | None:
+    """The context of the classic API, unless it was stopped."""
     if "pyspark.core.context" not in sys.modules:
         return None
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
     context = SparkContext._active_spark_context
-    if context is None or context._jsc is None:
+    return None if context is None or context._jsc is None else context
+
+
+def _wait_for_stop() -> None:
+    """Wait while another thread stops the context.
+
+    PySpark forgets a context up to half a second after it was stopped. Until then ``getOrCreate`` returns the stopped
+    one, and fails.
+    """
+    if "pyspark.core.context" not in sys.modules:
+        return
+    from pyspark import SparkContext
+
+    deadline = time.monotonic() + STOP_SECONDS_MAX
+    while (context := SparkContext._active_spark_context) is not None and context._jsc is None:
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.01)
+
+
+def _classic_session() -> Any | None:
+    """The classic API's session, unless its context was stopped."""
+    context = _live_context()
+    if context is None:
         return None
+    from pyspark.sql import SparkSession
+
     session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     # Beside a Connect server in this process there is a context too, but the session is not of its kind.
     return session if getattr(session, "_sc", None) is context else None

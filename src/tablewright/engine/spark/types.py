@@ -14,17 +14,18 @@ dictionary<values>                    its values                                
 string_view, binary_view              string, binary                              nothing
 large_string, large_binary            string, binary                              nothing
 fixed_size_binary                     binary                                      the width, until written
-timestamp[s, ms, ns] with a zone      timestamp (microseconds, UTC)               below microseconds; the zone
-timestamp[s, ms, ns] without          timestamp_ntz (microseconds)                below microseconds
+timestamp[s, ms, ns] with a zone      timestamp (microseconds, UTC)               the zone, until written
+timestamp[s, ms, ns] without          timestamp_ntz (microseconds)                nothing
 date64                                date                                        nothing: dates are whole days
 time32, time64                        time                                        nothing
-duration                              interval day to second (microseconds)       below microseconds
+duration                              interval day to second (microseconds)       nothing
 decimal32, decimal64, decimal256      decimal, if at most 38 digits               nothing
 extension types (json …)              their storage                               the name
 struct, list, map                     struct, array, map of such                  —
 ====================================  ==========================================  =============================
 
 All else (decimals of more than 38 digits, calendar intervals, unions …) can't go to Spark; the error names the column.
+So does the error for a value with digits below the microsecond, which Spark has not: nothing is cut off.
 """
 
 from __future__ import annotations
@@ -35,11 +36,26 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as at
 
+from tablewright.data.conform import conform
+from tablewright.engine.spark.spark_types import arrow_of, spark_of
 from tablewright.errors import InvalidRequest
 
-__all__ = ["cast_batch", "frame_schema", "spark_schema", "spark_type", "struct_type"]
+__all__ = [
+    "arrow_schema",
+    "exchanged_schema",
+    "frame_schema",
+    "spark_schema",
+    "spark_type",
+    "struct_type",
+    "to_spark",
+]
 
 DECIMAL_DIGITS_MAX = 38
+_LEAVE_OUT = (
+    "Spark holds times as 64 bits of whole microseconds, and dates as whole days. Leave the column out with "
+    "columns=[…], or convert it on the way: columns={'t': \"arrow_cast(t, 'Int64')\"}, or "
+    "columns={'t': \"date_trunc('microsecond', t)\"}."
+)
 
 # The leaves: a test, and the type that Spark takes instead.
 _LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], pa.DataType]], ...] = (
@@ -106,9 +122,20 @@ def spark_type(type: pa.DataType, column: str) -> pa.DataType:
 
 def struct_type(schema: pa.Schema) -> Any:
     """Spark's ``StructType`` for a Spark-safe Arrow schema."""
-    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructField, StructType
 
-    return from_arrow_schema(schema)
+    return StructType([StructField(each.name, spark_of(each.type, each.name), each.nullable) for each in schema])
+
+
+def exchanged_schema(struct: Any) -> pa.Schema:
+    """The Arrow schema that Spark expects from a data source for a ``StructType``: the same names, order and types."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    try:
+        schema: pa.Schema = to_arrow_schema(struct, timezone="UTC")
+    except TypeError:  # in 4.0 and 4.1 there is no other zone
+        schema = to_arrow_schema(struct)
+    return schema
 
 
 def frame_schema(frame: Any) -> pa.Schema:
@@ -118,103 +145,30 @@ def frame_schema(frame: Any) -> pa.Schema:
 
 def arrow_schema(struct: Any) -> pa.Schema:
     """The Arrow schema of Spark's ``StructType``."""
-    from pyspark.sql.types import VariantType
-
     names = struct.names
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InvalidRequest(f"The DataFrame has several columns named {', '.join(map(repr, twice))}: rename them.")
-    fields = []
-    for field in struct.fields:
-        if isinstance(field.dataType, VariantType):
-            raise _cannot_write(field, "cast it, for example to string with to_json")
-        fields.append(pa.field(field.name, _arrow_type(field), field.nullable))
-    return pa.schema(fields)
-
-
-def cast_batch(batch: pa.RecordBatch, schema: pa.Schema, *, exact: bool) -> pa.RecordBatch:
-    """The columns that ``schema`` names, in its order and types.
-
-    ``exact`` refuses values that do not fit (rows on their way into a table); otherwise digits below Spark's
-    microseconds are cut off (rows on their way into Spark).
-
-    >>> batch = pa.record_batch({"b": [1, 2], "a": ["x", "y"]})
-    >>> cast_batch(batch, pa.schema({"a": pa.string(), "b": pa.uint8()}), exact=True).to_pydict()
-    {'a': ['x', 'y'], 'b': [1, 2]}
-    """
-    if batch.schema.equals(schema):
-        return batch
-    arrays = [_cast(batch.column(field.name), field, exact) for field in schema]
-    # A batch without columns keeps its number of rows only through a struct.
-    if not arrays:
-        return batch.select([])
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _cast(array: pa.Array, field: pa.Field, exact: bool) -> pa.Array:
-    if array.type.equals(field.type):
-        return array
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if _has_fixed_size_lists(field.type) and not _has_all_values(array, field.type):
-        return _cast(_padded(array, field.type), field, exact).slice(0, len(array))
-    try:
-        if isinstance(field.type, pa.BaseExtensionType):
-            return pa.ExtensionArray.from_storage(field.type, array.cast(field.type.storage_type, safe=exact))
-        return array.cast(field.type, safe=exact)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidRequest(
-            f"Column {field.name!r} can't be written as {field.type}: {error}. Cast or clean the column first."
-        ) from error
-
-
-def _has_all_values(array: pa.Array, kind: pa.DataType) -> bool:
-    """Whether no list is missing, as in most columns of vectors, or there is one at the end that is complete."""
-    is_vector = at.is_fixed_size_list(kind) and not kind.value_type.num_fields
-    if is_vector and not array.null_count:
-        return True
-    return bool(len(array)) and array[-1].as_py() == _sample(kind)
-
-
-def _padded(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The array with one complete row more: casting null lists, pyarrow looks at values after the last one."""
-    return pa.concat_arrays([array, pa.array([_sample(kind)], array.type)])
-
-
-def _sample(kind: pa.DataType) -> Any:
-    """A value of a type with something in every list of it."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _sample(kind.storage_type)
-    if at.is_fixed_size_list(kind):
-        return [_sample(kind.value_type)] * kind.list_size
-    if at.is_list(kind) or at.is_large_list(kind):
-        return [_sample(kind.value_type)]
-    if at.is_struct(kind):
-        return {field.name: _sample(field.type) for field in kind}
-    return None
-
-
-def _has_fixed_size_lists(kind: pa.DataType) -> bool:
-    if isinstance(kind, pa.BaseExtensionType):
-        return _has_fixed_size_lists(kind.storage_type)
-    return at.is_fixed_size_list(kind) or any(
-        _has_fixed_size_lists(kind.field(index).type) for index in range(kind.num_fields)
+    return pa.schema(
+        [pa.field(field.name, arrow_of(field.dataType, field.name), field.nullable) for field in struct.fields]
     )
+
+
+def to_spark(batch: pa.RecordBatch, safe: pa.Schema) -> pa.RecordBatch:
+    """The columns that the Spark-safe schema ``safe`` names, in its types; a value that Spark can't hold is refused.
+
+    >>> batch = pa.record_batch({"b": pa.array([1, 2], pa.uint8()), "a": ["x", "y"]})
+    >>> to_spark(batch, spark_schema(batch.schema)).schema.types
+    [DataType(int16), DataType(string)]
+    """
+    if batch.schema.equals(safe):
+        return batch
+    # A batch without columns keeps its number of rows only through a struct.
+    return conform(batch.select(safe.names), safe, _LEAVE_OUT) if len(safe) else batch.select([])
 
 
 def _child(field: pa.Field, column: str, name: str) -> pa.Field:
     return pa.field(name, spark_type(field.type, f"{column}.{name}"), field.nullable)
-
-
-def _arrow_type(field: Any) -> pa.DataType:
-    from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_type
-
-    try:
-        # What Spark gives is Spark-safe already; this only gives the children of lists the name that Lance gives.
-        return spark_type(to_arrow_type(field.dataType, timezone="UTC"), field.name)
-    except PySparkException as error:
-        raise _cannot_write(field, "cast it or leave it out") from error
 
 
 def _cannot(column: str, type: pa.DataType, why: str) -> InvalidRequest:
@@ -222,7 +176,3 @@ def _cannot(column: str, type: pa.DataType, why: str) -> InvalidRequest:
         f"Column {column!r} of type {type} can't go to Spark: {why}. Leave it out with columns=[…], "
         f"or convert it on the way with columns={{{column!r}: 'CAST(… AS …)'}}."
     )
-
-
-def _cannot_write(field: Any, advice: str) -> InvalidRequest:
-    return InvalidRequest(f"Column {field.name!r} of type {field.dataType.simpleString()} can't be written: {advice}.")

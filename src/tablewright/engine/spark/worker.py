@@ -19,10 +19,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablewright.data.conform import conform
 from tablewright.engine.groups import add_values
 from tablewright.engine.shared import require_shared
 from tablewright.engine.spark.marks import Mark
-from tablewright.engine.spark.types import cast_batch
+from tablewright.engine.spark.types import to_spark
 from tablewright.errors import TablewrightError
 from tablewright.storage import open_store
 from tablewright.storage.base import Location
@@ -122,7 +123,7 @@ def write_partition(code: bytes, address: WorldAddress, schema: pa.Schema, few_b
 
 def fitted(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Batches:
     """Batches in the columns of ``schema``, which are theirs by position."""
-    return (cast_batch(batch.rename_columns(schema.names), schema, exact=True) for batch in batches)
+    return (conform(batch.rename_columns(schema.names), schema) for batch in batches)
 
 
 def few_rows(batches: Batches, bytes_max: int) -> tuple[list[pa.RecordBatch], Batches | None]:
@@ -174,7 +175,7 @@ def read_all(code: bytes, address: WorldAddress, carried: Sequence[bytes], safe:
 
 
 def _cast_all(batches: Iterable[pa.RecordBatch], safe: pa.Schema) -> Batches:
-    return (cast_batch(batch, safe, exact=False) for batch in batches if batch.num_rows)
+    return (to_spark(batch, safe) for batch in batches if batch.num_rows)
 
 
 # ----------------------------------------------------------------------------------------------------------- exchanging

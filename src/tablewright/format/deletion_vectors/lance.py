@@ -49,7 +49,7 @@ def encode_deletion_vector(deleted: RowSet, file_type: DeletionFileType) -> byte
     if file_type is DeletionFileType.BITMAP:
         return encode_bitmap(BitMap(offsets, optimize=False))  # an array makes no run containers
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)  # to wake one takes longer
     with pa.ipc.new_file(sink, _SCHEMA, options=options) as writer:
         column = pa.array(np.frombuffer(offsets, np.uint32), pa.uint32())
         writer.write_batch(pa.record_batch([column], schema=_SCHEMA))

@@ -28,6 +28,7 @@ __all__ = ["FileLayout", "FragmentFiles", "files_of"]
 _FILES, _DELETION, _ID = 2, 3, 1
 _PATH, _FIELDS, _COLUMNS, _MAJOR, _MINOR, _BYTES, _FILE_BASE = 1, 2, 3, 4, 5, 6, 7
 _TYPE, _READ_VERSION, _FILE_ID, _DELETION_BASE = 1, 2, 3, 7
+_KEPT_MAX = 4096
 _BLOCK = 1 << 13
 _FILE_BYTES_MAX = np.uint64(1 << 45)
 
@@ -104,7 +105,16 @@ class _Collector:
 
 
 def files_of(fragments: FragmentList) -> FragmentFiles:
-    """All files that these fragments name."""
+    """All files that these fragments name. A list that is not very long keeps them: each filtered scan asks."""
+    found: FragmentFiles | None = fragments.files
+    if found is None:
+        found = _files_of(fragments)
+        if len(fragments) <= _KEPT_MAX:
+            fragments.files = found
+    return found
+
+
+def _files_of(fragments: FragmentList) -> FragmentFiles:
     found = _Collector()
     for start in range(0, len(fragments), _BLOCK):
         _add_block(found, fragments.raw[start : start + _BLOCK], start, fragments.path)

@@ -25,13 +25,14 @@ from tablewright.lazy import cached_property
 __all__ = ["FragmentList"]
 
 _FEW = 64
+_FEW_BY_ID = 1024
 
 
 class FragmentList(Sequence[Fragment]):
     """Fragments in the order of the manifest. Equal if the fragments are; nothing in it ever changes.
 
     ``path`` names the file that the bytes come from, for messages. ``fresh`` holds the positions of fragments that
-    were given as values: they are not checked yet.
+    were given as values: they are not checked yet. ``files`` is kept for :func:`.entries.files_of`.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class FragmentList(Sequence[Fragment]):
         self._path = path
         self._known: dict[int, Fragment] = dict(known or {})
         self.fresh = fresh
+        self.files: Any = None
         if facts is not None:
             self.__dict__["facts"] = facts
 
@@ -175,8 +177,17 @@ class FragmentList(Sequence[Fragment]):
     def _order(self) -> Ints:
         return np.argsort(self.facts.ids, kind="stable")
 
+    @cached_property
+    def _few(self) -> dict[int, int] | None:
+        """The position of each id, unless there are so many that few of them will be asked for."""
+        if len(self) > _FEW_BY_ID:
+            return None
+        return {id: position for position, id in reversed(list(enumerate(self.facts.ids.tolist())))}
+
     def _position(self, fragment_id: int) -> int | None:
         fragment_id = whole_number(fragment_id, "a fragment id", minimum=None)
+        if self._few is not None:
+            return self._few.get(fragment_id)
         if not 0 <= fragment_id < 1 << 64:
             return None
         ids = self.facts.ids

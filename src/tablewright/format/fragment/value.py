@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 
 from tablewright.format.inside import stays_inside
 from tablewright.format.limits import FRAGMENT_ID_MAX
@@ -71,7 +72,7 @@ class DataFile:
     @property
     def live_fields(self) -> tuple[int, ...]:
         """The ids of the fields that this file still supplies."""
-        return tuple(field_id for field_id in self.fields if field_id >= 0)
+        return _live(self.fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,7 @@ class Fragment:
     @property
     def live_fields(self) -> frozenset[int]:
         """The ids of all fields that some file of this fragment supplies."""
-        return frozenset(field_id for file in self.files for field_id in file.live_fields)
+        return frozenset().union(*(file.live_fields for file in self.files))
 
     @property
     def data_bytes(self) -> int:
@@ -148,6 +149,12 @@ class Fragment:
         return replace(self, deletion=deletion)
 
 
+@lru_cache(maxsize=64)
+def _live(fields: tuple[int, ...]) -> tuple[int, ...]:
+    """Nearly all files of a table list the same fields."""
+    return tuple(field_id for field_id in fields if field_id >= 0)
+
+
 def problems_of_fragment(fragment: Fragment) -> tuple[str, ...]:
     """Every rule that this fragment breaks, in words; empty if it is sound."""
     return tuple(f"fragment {fragment.id}: {problem}" for problem in _problems(fragment))
@@ -172,20 +179,29 @@ def _problems(fragment: Fragment) -> Iterator[str]:
 def _problems_of_file(file: DataFile) -> Iterator[str]:
     if not stays_inside(file.path):
         yield f"the data file path {file.path!r} does not stay inside the data directory"
-    if file.file_major_version >= _FILES_WITH_COLUMN_INDICES_FROM and len(file.fields) != len(file.column_indices):
-        yield f"{file.path!r} has {len(file.fields)} fields but {len(file.column_indices)} column indices"
-    reserved = sorted({field_id for field_id in file.fields if field_id < 0 and field_id != TOMBSTONE})
-    if reserved:
-        yield f"{file.path!r} lists the reserved field ids {reserved}"
-    if len(set(file.live_fields)) != len(file.live_fields):
-        yield f"{file.path!r} lists a field twice"
-    if any(index < -1 for index in file.column_indices):
-        yield f"{file.path!r} has a negative column index"
+    for problem in _problems_of_columns(file.fields, file.column_indices, file.file_major_version):
+        yield f"{file.path!r} {problem}"
     numbers = (file.file_major_version, file.file_minor_version, file.base_id or 0)
     if min(numbers) < 0 or max(numbers) > _U32_MAX or not 0 <= file.file_size_bytes <= _U64_MAX:
         yield f"{file.path!r} has a version, a size or a base id out of range"
-    if max((*file.fields, *file.column_indices), default=0) > _I32_MAX:
-        yield f"{file.path!r} has field ids or column indices that do not fit 32 bits"
+
+
+@lru_cache(maxsize=64)
+def _problems_of_columns(fields: tuple[int, ...], columns: tuple[int, ...], major_version: int) -> tuple[str, ...]:
+    """What is wrong with the columns of a file; nearly all files of a table list the same ones."""
+    problems = []
+    if major_version >= _FILES_WITH_COLUMN_INDICES_FROM and len(fields) != len(columns):
+        problems.append(f"has {len(fields)} fields but {len(columns)} column indices")
+    reserved = sorted({field_id for field_id in fields if field_id < 0 and field_id != TOMBSTONE})
+    if reserved:
+        problems.append(f"lists the reserved field ids {reserved}")
+    if len(set(_live(fields))) != len(_live(fields)):
+        problems.append("lists a field twice")
+    if any(index < -1 for index in columns):
+        problems.append("has a negative column index")
+    if max((*fields, *columns), default=0) > _I32_MAX:
+        problems.append("has field ids or column indices that do not fit 32 bits")
+    return tuple(problems)
 
 
 def _problems_of_deletion(deletion: DeletionFile, physical_rows: int) -> Iterator[str]:

@@ -117,11 +117,16 @@ class RewrittenIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """The same rows in other fragments (compaction)."""
+    """The same rows in other fragments (compaction).
+
+    ``defers_remap``: indices stay as they are, and the new version records which fragments became which. The bytes of
+    the transaction do not say so; the manifest does.
+    """
 
     name: ClassVar[str] = "Rewrite"
     groups: tuple[RewriteGroup, ...]
     rewritten_indices: tuple[RewrittenIndex, ...] = ()
+    defers_remap: bool = False
     unknown: bytes = b""
 
 

@@ -9,7 +9,7 @@ Tests: ``tests/unit/api/test_merge_insert.py``, ``tests/concurrency/test_merge_m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,6 +41,8 @@ from tablewright.operations.merge_insert.match.shuffle import (
     produce_keys,
 )
 from tablewright.operations.merge_insert.match.stages import (
+    expected_hits,
+    index_candidates,
     index_pairs,
     known_matches,
     pairing_tasks,
@@ -53,7 +55,8 @@ from tablewright.operations.merge_insert.reuse import Reuse
 from tablewright.operations.merge_insert.source.evolution import evolved
 from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.merge_insert.write.tasks import MergeWriteTask, merge_write_tasks, run_merge_write
-from tablewright.operations.rewrite.finish import Rewritten
+from tablewright.operations.rewrite.finish import InsertedRows, Rewritten
+from tablewright.reading.chosen import ChosenRows
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.transaction.commit import Committed, commit
 from tablewright.transaction.isolation import Both, Unchanged
@@ -105,8 +108,10 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
         retries: RetryOptions | None = None,
         schema_evolution: bool = False,
         isolation: str = "snapshot",
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         self.retries = retries or RetryOptions()
+        self._properties = dict(properties or {})
         self._is_serializable = isolation == "serializable"
         self._on, self._clauses, self._evolves = on, clauses, schema_evolution
         self._table = table if incoming.spark is None else replace(table, spark=incoming.spark)
@@ -148,6 +153,7 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
         self._report.notes = list(_notes(source, strategy, actions))
         tasks, results = self._write(merge, actions, work)
         transaction, affected = finish_merge(merge, results, self._world.ids.uuid())
+        transaction = replace(transaction, properties=self._properties)
         check = Recheck(planned.target, merge, strategy, source, self._source.keys, actions.found)
         return Merged(
             base=snapshot,
@@ -178,11 +184,16 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
             source.ranges,
             shuffles=source.shuffles_on is not None,
             known=remembered,
+            hits=expected_hits(snapshot, plan, source.rows),
         )
         known: dict[int, Pairs] = {}
+        candidates: dict[int, ChosenRows] = {}
         if strategy.segments:
             with self._report.stage("Index lookup", fragments=len(strategy.indexed)):
-                known = index_pairs(snapshot, plan, strategy, source.rows)
+                if strategy.narrows is None:
+                    known = index_pairs(snapshot, plan, strategy, source.rows)
+                else:
+                    candidates = index_candidates(snapshot, plan, strategy, source.rows)
         choice = source.shuffles_on or self._choose(
             match_work(plan, strategy.scanned, source.rows.num_rows, source.shipped_bytes)
         )
@@ -192,7 +203,7 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
         found = [*known_matches(plan, known), *(each for each in remembered.values() if each is not None)]
         for number, rows in enumerate(strategy.ranges[:1] if source.shuffles_on else strategy.ranges):
             keys = None if source.shuffles_on else source.keys_for(where, plan, rows)
-            tasks = pairing_tasks(plan, strategy, keys, where, known if number == 0 else {})
+            tasks = pairing_tasks(plan, strategy, keys, where, known if number == 0 else {}, candidates)
             fragments = len({id for task in tasks for id in task.scan.fragment_ids})
             results = work.run("Matching", run_pairing_task, tasks, choice, fragments=fragments)
             found.extend(each for result in results for each in result.found)
@@ -211,7 +222,7 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
             places = choice.engine.exchange(
                 produce_keys,
                 tasks,
-                JoinKeys(tuple(names), plan.clauses.dedupe),
+                JoinKeys(tuple(names), plan.clauses.kept_duplicate),
                 self._world,
                 schema=key_schema(plan.key, plan.fitted.schema),
                 keys=names,
@@ -306,7 +317,12 @@ def _notes(source: KeptSource, strategy: Strategy, actions: Actions) -> Iterator
 def merge_counts(merged: Merged, attempts: int) -> dict[str, int]:
     """What a merge did, in numbers."""
     return {
-        "num_inserted_rows": merged.actions.num_inserted_rows,
+        "num_inserted_rows": sum(
+            fragment.physical_rows
+            for result in merged.results
+            if isinstance(result, InsertedRows)
+            for fragment in result.fragments
+        ),
         "num_updated_rows": merged.actions.num_updated_rows,
         "num_deleted_rows": merged.actions.num_deleted_rows,
         "num_attempts": attempts,

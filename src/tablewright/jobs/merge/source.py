@@ -67,9 +67,12 @@ class SourceInUse:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns in the order in which they came; once they are kept, in the table's types."""
+        """The columns in the order in which they came; once they are kept, in the table's types, and those only."""
         given = self._incoming.schema
-        return given if self._kept is None else pa.schema([self._kept.schema.field(name) for name in given.names])
+        if self._kept is None:
+            return given
+        kept = self._kept.schema
+        return pa.schema([kept.field(name) for name in given.names if name in kept.names])
 
     @property
     def rows(self) -> KeptSource:
@@ -107,8 +110,8 @@ class SourceInUse:
         self._is_settled = True
 
     def _distinct(self, plan: MergePlan, size: int) -> None:
-        if plan.clauses.dedupe is not None:
-            left = with_distinct_keys(self.rows, plan.key, plan.clauses.dedupe, self.ranges)
+        if plan.clauses.kept_duplicate is not None:
+            left = with_distinct_keys(self.rows, plan.key, plan.clauses.kept_duplicate or "first", self.ranges)
             if left is not self._kept:
                 self._kept, self._shared = left, None
                 self.ranges = key_ranges(left.num_rows, size, plan.limits.match)

@@ -23,6 +23,7 @@ from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter, Predicate, compile_filter
 from tablewright.format.blobs import as_descriptions
 from tablewright.format.schema import Schema
+from tablewright.operations.change_feed.by_index import cost_of_picks, feed_index_use, without_ruled_out
 from tablewright.operations.change_feed.columns import new_ids, nullable_schema, shared_ids, side_schema
 from tablewright.operations.change_feed.fields import FieldHistory
 from tablewright.operations.change_feed.limits import DEFAULT_FEED_LIMITS, FeedLimits
@@ -30,6 +31,7 @@ from tablewright.operations.change_feed.pairs import compare_versions
 from tablewright.operations.change_feed.runs import Picks
 from tablewright.operations.change_feed.span import check_span, open_at, open_pairs, require_ids, require_versions
 from tablewright.operations.change_feed.task import FEED_COLUMNS, ChangeTask, FeedRows, Picked, SideReads
+from tablewright.reading.index_use import IndexUse
 from tablewright.reading.projection import Output, Selection, select_columns
 from tablewright.snapshot.snapshot import Snapshot
 
@@ -51,6 +53,7 @@ class FeedOptions:
     filter: Filter | None = None
     net: bool = False
     batch_size: int = DEFAULT_BATCH_SIZE
+    use_scalar_index: bool | None = None
 
     def __post_init__(self) -> None:
         check_span(self.from_version, self.to_version)
@@ -102,7 +105,12 @@ class FeedPlan:
         if self.rows.predicate is not None:
             yield f"  filter={self.rows.predicate.text}"
         for before, after in self.pairs():
-            yield f"  {compare_versions(before, after, self.limits)}"
+            changes = compare_versions(before, after, self.limits)
+            yield f"  {changes}"
+            for source, picks in ((before, changes.before), (after, changes.after)):
+                use = None if source is None or not picks.total_rows else self._index_use(source, picks)
+                if source is not None and use is not None:
+                    yield f"    {use.explain(cost_of_picks(picks, self._row_bytes(source)))}"
 
     def _tasks_of(self, source: Snapshot, commit: Snapshot, picks: Picks) -> Iterator[ChangeTask]:
         """Rows of one version as tasks of some 64 MiB."""
@@ -110,6 +118,9 @@ class FeedPlan:
             return
         reads = self._reads(source)
         sizes = reads.plan.shapes()[1].sizes
+        use = self._index_use(source, picks)
+        if use is not None:
+            picks = without_ruled_out(source, use, picks, self._row_bytes(source))
         waiting: list[Picked] = []
         size = 0
         for position, chosen in picks.by_fragment():
@@ -133,6 +144,18 @@ class FeedPlan:
             commit_version=commit.version,
             commit_timestamp_us=commit.manifest.timestamp_ns // 1000,
         )
+
+    def _index_use(self, source: Snapshot, picks: Picks) -> IndexUse | None:
+        """The indices of a version that know the filter's columns, which are those of the feed."""
+        last, predicate = self.end.schema, self.rows.predicate
+        if predicate is None or source.schema != last or any(name in FEED_COLUMNS for name in last.names):
+            return None
+        if self.fields.different(source, shared_ids(source.schema, last)):
+            return None
+        return feed_index_use(source, as_descriptions(last), predicate, picks, self.options.use_scalar_index)
+
+    def _row_bytes(self, source: Snapshot) -> int:
+        return self._reads(source).plan.shapes()[1].sizes.bytes_per_row(source.fragments[0])
 
     def _reads(self, source: Snapshot) -> SideReads:
         """How rows of a version are read; versions with the same fields share it."""

@@ -104,6 +104,32 @@ class Picks:
         ids += np.repeat(self.ids - before.astype(np.uint64), self.counts)
         return ids
 
+    def row_offsets(self) -> Offsets:
+        """The offset of each row in its fragment."""
+        before = np.cumsum(self.counts) - self.counts
+        offsets: Offsets = np.arange(self.total_rows) + np.repeat(self.offsets - before, self.counts)
+        return offsets
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Picks:
+        """Some of the rows, chosen by a bool for each."""
+        stretch = np.repeat(np.arange(len(self.counts)), self.counts)[mask]
+        offsets, ids = self.row_offsets()[mask], self.row_ids()[mask]
+        return Picks(self.fragments[stretch], offsets, np.ones(len(stretch), np.int64), ids, self.kinds[stretch])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Picks]) -> Picks:
+        """The picks of all parts."""
+        if not parts:
+            none = np.zeros(0, np.int64)
+            return cls(none, none, none, np.zeros(0, np.uint64), np.zeros(0, np.int8))
+        return cls(
+            np.concatenate([part.fragments for part in parts]),
+            np.concatenate([part.offsets for part in parts]),
+            np.concatenate([part.counts for part in parts]),
+            np.concatenate([part.ids for part in parts]),
+            np.concatenate([part.kinds for part in parts]),
+        )
+
     def by_fragment(self) -> Iterator[tuple[int, Picks]]:
         """The picks of each fragment, by offset; neighbours with one fate become one."""
         if not len(self.fragments):

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, beside, no_columns
+from tablewright.data.task_context import TaskContext
 from tablewright.expressions.filters import Predicate
 from tablewright.format.fragment import Fragment
 from tablewright.format.manifest import BasePath
@@ -26,7 +27,6 @@ from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
 from tablewright.operations.change_feed.columns import fit_rows
 from tablewright.operations.change_feed.runs import KINDS, Codes, Numbers, Picks
-from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan, ReadPlan
 from tablewright.reading.projection import Output, Path, RowLayout, Selection
 from tablewright.reading.run import slices

@@ -5,7 +5,9 @@ A file stays if a kept manifest of the table, or any manifest of one of its bran
 - *verified*: a removed manifest names it, or one that an interrupted cleanup removed
   (:mod:`tablewright.format.cleanup_journal`). So no writer is about to commit it: it goes.
 - *unverified*: no manifest names it. It may belong to a writer that has not committed yet, so it stays until it is
-  seven days old, unless the caller asks for ``delete_unverified``.
+  seven days old, unless the caller asks for ``delete_unverified``. The files that tasks of an index build write on the
+  way are such files too, also in the directory of an index that is kept: a task that Spark ran twice may have written
+  them after the build was done.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
+from tablewright.format.naming import is_index_part
 from tablewright.operations.cleanup.files import CleanupFile
 from tablewright.operations.cleanup.kinds import MANIFEST, classify
 from tablewright.operations.cleanup.options import UNVERIFIED_AGE, CleanupOptions
@@ -91,7 +94,9 @@ def plan_files(
         kind, name = found
         number = numbers.get(name)
         if number is not None and number in reach.kept:
-            continue
+            if not is_index_part(info.path):
+                continue
+            number = None  # the index is kept, and this is no part of it
         reason = _reason(number, reach, now_ns - info.modified_ns, options)
         if reason is None:
             waiting_files, waiting_bytes = waiting_files + 1, waiting_bytes + info.size

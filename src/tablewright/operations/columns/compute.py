@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from tablewright.data.conform import conform
+from tablewright.data.fit_types import fits
 from tablewright.errors import TablewrightError, WrongType
 from tablewright.expressions.sql import Projection
 from tablewright.operations.columns.schema import InvalidColumns, as_column_errors
@@ -106,12 +108,14 @@ def result_batch(result: Any, schema: pa.Schema | None = None) -> pa.RecordBatch
             f"Invalid user input: the function must return a pyarrow.RecordBatch or a pandas DataFrame, not "
             f"{type(result)}."
         )
-    if schema is not None and (result.schema.names, result.schema.types) != (schema.names, schema.types):
+    if schema is None or (result.schema.names, result.schema.types) == (schema.names, schema.types):
+        return result
+    if result.schema.names != schema.names or not all(map(fits, result.schema.types, schema.types)):
         raise InvalidColumns(
             "Invalid user input: Output schema of function does not match the expected schema. "
             f"Expected:\n{schema.remove_metadata()}\nGot:\n{result.schema.remove_metadata()}"
         )
-    return result
+    return conform(result, pa.schema([field.with_nullable(True) for field in schema]))
 
 
 def _is_frame(result: Any) -> bool:

@@ -1,8 +1,9 @@
 """Columns out of a table that is joined by a key: new ones for every row, or new values of columns that are there.
 
 It is a left join: rows of ours without a partner get null (or keep their values, in an update). Of several rows with
-one key the last counts, and a null key finds a null key, as in Lance. The other table is held in memory, hashed once
-(by pandas) and probed batch by batch.
+one key the last counts, and a null key finds a null key, as in Lance. Keys, and new values, take the table's types as
+rows at every other entry do (:mod:`tablewright.data.fit_types`). The other table is held in memory, hashed once (by
+pandas) and probed batch by batch.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.types as at
 
+from tablewright.data.conform import conform
+from tablewright.data.fit_types import fits
 from tablewright.expressions.casts import lance_name
 from tablewright.expressions.scope import SYSTEM_COLUMNS
 from tablewright.format.row_address import RowAddress
@@ -38,6 +41,7 @@ class Lookup:
     """
 
     def __init__(self, table: pa.Table, key: str) -> None:
+        self._table, self._key = table, key
         keys = _whole(table.column(key))
         self.key_type: pa.DataType = keys.type
         self.values: pa.Table = table.drop_columns([key]).combine_chunks()
@@ -49,6 +53,15 @@ class Lookup:
         nulls = np.flatnonzero(is_null)
         self._null_place = int(nulls[-1]) if len(nulls) else -1
         self._index.get_indexer(self._index[:0])  # hashed now, before threads share it
+
+    def fitted(self, key: pa.DataType, values: pa.Schema | None = None) -> Lookup:
+        """The same rows with keys, and perhaps values, in other types; a value that does not fit is refused."""
+        others = self.values.schema if values is None else values
+        if self.key_type == key and self.values.schema.equals(others):
+            return self
+        schema = pa.schema([pa.field(self._key, key), *others])
+        rows = [conform(batch, schema) for batch in self._table.select(schema.names).to_batches()]
+        return Lookup(pa.Table.from_batches(rows, schema), self._key)
 
     def find(self, keys: pa.Array) -> Positions:
         """The position of each key's row, -1 where there is none."""
@@ -82,11 +95,12 @@ def _comparable(keys: pa.Array) -> tuple[npt.NDArray[np.generic], npt.NDArray[np
     return np.array(keys.to_pylist(), object), is_null
 
 
-def _check_key(table: Schema, left: str, lookup: Lookup, where: str) -> None:
+def _fitting_key(table: Schema, left: str, lookup: Lookup, where: str) -> pa.DataType:
+    """The type of our key, if the other's fits."""
     kind = table.to_arrow().field(left).type if left in table.names else SYSTEM_COLUMNS.get(left)
     if kind is None:
         raise InvalidColumns(f"Invalid user input: Column {left} does not exist in the left side {where}.")
-    if kind != lookup.key_type:
+    if not fits(lookup.key_type, kind):
         raise InvalidColumns(
             f"Invalid user input: Index column type mismatch: expected {lance_name(lookup.key_type)}, got "
             f"{lance_name(kind)}. Cast the key of the joined data to {kind}."
@@ -95,6 +109,7 @@ def _check_key(table: Schema, left: str, lookup: Lookup, where: str) -> None:
         raise InvalidColumns(f"Invalid user input: Column {left} of type {kind} can't be a key.")
     if not lookup.values.num_columns:
         raise InvalidColumns("Invalid user input: the joined data have no column besides the key.")
+    return kind
 
 
 # -------------------------------------------------------------------------------------------------- new columns
@@ -128,16 +143,16 @@ class Join:
     def plan(self, snapshot: Snapshot) -> ColumnsPlan:
         """Decide them on a version of the table."""
         with as_column_errors():
-            _check_key(snapshot.schema, self.left_on, self.lookup, self.where)
+            lookup = self.lookup.fitted(_fitting_key(snapshot.schema, self.left_on, self.lookup, self.where))
             known = frozenset(snapshot.schema.names)
-            both = [name for name in self.lookup.values.column_names if name in known]
+            both = [name for name in lookup.values.column_names if name in known]
             if both:
                 raise InvalidColumns(
                     f"Invalid user input: Column {both[0]} exists in both sides of the {self.where}: exists in left "
                     f"side {self.where} and right side dataset."
                 )
-            added = add_to_schema(snapshot.manifest, self.lookup.values.schema)
-            computation = JoinedColumns(self.lookup, self.left_on)
+            added = add_to_schema(snapshot.manifest, lookup.values.schema)
+            computation = JoinedColumns(lookup, self.left_on)
             return plan_columns(snapshot, "Merge", added.after, added.new, computation)
 
 
@@ -182,20 +197,22 @@ class Patch:
         """Decide them on a version of the table."""
         with as_column_errors():
             table = snapshot.schema
-            _check_key(table, self.left_on, self.lookup, "fragment")
-            given = Schema.from_arrow(self.lookup.values.schema).to_arrow()
-            known_names, known_types = frozenset(table.names), table.to_arrow()
+            key = _fitting_key(table, self.left_on, self.lookup, "fragment")
+            given, known = Schema.from_arrow(self.lookup.values.schema).to_arrow(), table.to_arrow()
             for column in given:
-                if column.name not in known_names:
+                if column.name not in known.names:
                     raise InvalidColumns(
                         f"Invalid user input: Column {column.name} in right side fragment does not exist in left side "
                         "fragment."
                     )
-                known = known_types.field(column.name).type
-                if known != column.type:
+                kind = known.field(column.name).type
+                if not fits(column.type, kind):
                     raise InvalidColumns(
-                        f"Invalid user input: Column {column.name} should have type {known} but type was {column.type}."
+                        f"Invalid user input: Column {column.name} should have type {kind} but type was {column.type}. "
+                        "Cast it first."
                     )
             written = table.project_ids(table.node_ids(given.names))
             schema = written.to_arrow().remove_metadata()
-            return plan_columns(snapshot, "Update", table, written, PatchedColumns(self.lookup, self.left_on, schema))
+            nullable = pa.schema([field.with_nullable(True) for field in schema])
+            lookup = self.lookup.fitted(key, nullable)
+            return plan_columns(snapshot, "Update", table, written, PatchedColumns(lookup, self.left_on, schema))

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tablewright.data.conform import solid
 from tablewright.data.sizes import RowSizes
+from tablewright.data.task_context import TaskContext
 from tablewright.data.write import write_data_file
 from tablewright.errors import InternalError
 from tablewright.format.flags import check_writable
@@ -33,7 +34,6 @@ from tablewright.operations.columns.fill import Filler
 from tablewright.operations.columns.keep import Inputs, inputs_of
 from tablewright.operations.columns.read import Window, live_windows
 from tablewright.operations.columns.schema import fit_batch
-from tablewright.reading.context import TaskContext
 from tablewright.reading.projection import RowLayout
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.base import Location

@@ -19,6 +19,7 @@ import pyarrow as pa
 from tablewright.data.conform import solid
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, no_columns
+from tablewright.data.task_context import TaskContext
 from tablewright.data.write import write_data_file
 from tablewright.format.address_map import Piece
 from tablewright.format.blobs import as_rows
@@ -30,7 +31,6 @@ from tablewright.format.schema import Schema
 from tablewright.operations.columns.fill import Filler
 from tablewright.operations.compact.groups import Group, Now, stale_columns
 from tablewright.operations.rewrite.column_values import filled
-from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan, ReadPlan
 from tablewright.reading.projection import select_columns
 from tablewright.reading.run import fragment_scans

@@ -20,7 +20,8 @@ class CompactionMetrics:
     """Fragments and files (data files and deletion files) that went and came; rows, bytes and seconds.
 
     ``groups_dropped`` were compacted by another writer first. ``rows_hidden`` were deleted or moved by others
-    meanwhile, and ``bytes_carried`` are columns that others wrote meanwhile.
+    meanwhile, and ``bytes_carried`` are columns that others wrote meanwhile. ``index_bytes_written`` are files of
+    indices that were written again for the new addresses.
     """
 
     fragments_removed: int = 0
@@ -34,6 +35,7 @@ class CompactionMetrics:
     groups_dropped: int = 0
     rows_hidden: int = 0
     bytes_carried: int = 0
+    index_bytes_written: int = 0
 
     def to_dict(self) -> dict[str, float]:
         """All figures by name."""

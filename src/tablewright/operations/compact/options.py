@@ -90,11 +90,6 @@ class CompactionOptions:
                 "compaction_mode='force_binary_copy': this release always encodes rows again. Use 'try_binary_copy' to "
                 "allow that, or 'reencode'."
             )
-        if self.defer_index_remap:
-            raise UnsupportedFeature(
-                "defer_index_remap=True: this release does not write fragment-reuse indices. Leave it out: indices of "
-                "tables without stable row ids then no longer cover the new fragments, and stay right."
-            )
 
     def to_dict(self) -> dict[str, Any]:
         """The options as JSON-able values."""

@@ -25,16 +25,18 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from tablewright.errors import InvalidRequest
 from tablewright.format.flags import check_writable
 from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.format.fragment.entries import files_of
-from tablewright.format.index import IndexMetadata
+from tablewright.format.index_kinds import is_system
+from tablewright.indices.reuse import reused_coverage
 from tablewright.lazy import cached_property
 from tablewright.operations.compact.dead_columns import dead_column_share
+from tablewright.operations.compact.indices import index_ways
 from tablewright.operations.compact.options import CompactionOptions
 from tablewright.operations.rewrite.file_version import new_file_version
 from tablewright.snapshot.snapshot import Snapshot
-from tablewright.transaction.coverage import stores_row_ids
 
 __all__ = ["CompactionPlan", "CompactionTask", "groups_to_compact", "plan_compaction"]
 
@@ -112,6 +114,7 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
     """Decide the tasks of a compaction. Pure: the manifest is all that is looked at."""
     check_writable(snapshot.manifest.writer_flags, snapshot.location.uri)
     new_file_version(snapshot.manifest, options.data_storage_version)
+    _check_deferral(snapshot, options)
     fragments = snapshot.fragments
     chooser = _Chooser(snapshot, options)
     tasks = tuple(_within_limits(chooser.tasks(), options))
@@ -121,7 +124,7 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
         options=options,
         tasks=tasks,
         num_fragments=len(fragments),
-        indices=tuple(_index_lines(snapshot, tasks)),
+        indices=tuple(_index_lines(snapshot, tasks, options)),
     )
 
 
@@ -195,7 +198,7 @@ class _Chooser:
 
     def _runs(self, chosen: Mask) -> Iterator[tuple[int, int]]:
         """Consecutive chosen fragments that the same index segments cover."""
-        covered = _coverage_codes(self._ids, self._snapshot.manifest.indices)
+        covered = _coverage_codes(self._ids, self._snapshot)
         edges = np.flatnonzero((chosen[1:] != chosen[:-1]) | (covered[1:] != covered[:-1])) + 1
         for begin, end in pairwise([0, *edges.tolist(), len(chosen)]):
             if begin < end and chosen[begin]:
@@ -229,9 +232,13 @@ def _reason(fragments: int, deleted: bool) -> str:
     return "deleted rows" if deleted else "dead columns"
 
 
-def _coverage_codes(ids: Ints, indices: Sequence[IndexMetadata]) -> Ints:
+def _coverage_codes(ids: Ints, snapshot: Snapshot) -> Ints:
     """A number per fragment: equal where the same index segments cover the fragments."""
-    segments = [index.coverage for index in indices if index.fields and index.coverage is not None]
+    segments = [
+        reused_coverage(snapshot, index)
+        for index in snapshot.manifest.indices
+        if not is_system(index) and index.coverage is not None
+    ]
     if not segments:
         return np.zeros(len(ids), np.int64)
     members = np.stack([np.isin(ids, np.fromiter(segment, np.int64)) for segment in segments], axis=1)
@@ -253,14 +260,15 @@ def _within_limits(tasks: Iterator[CompactionTask], options: CompactionOptions) 
         yield task
 
 
-def _index_lines(snapshot: Snapshot, tasks: Sequence[CompactionTask]) -> Iterator[str]:
+def _index_lines(snapshot: Snapshot, tasks: Sequence[CompactionTask], options: CompactionOptions) -> Iterator[str]:
     """What becomes of each index that covers rewritten fragments."""
-    rewritten = {fragment.id for task in tasks for fragment in task.fragments}
-    for index in snapshot.manifest.indices:
-        covered = len(rewritten.intersection(index.coverage or ()))
-        if not index.fields or not covered:
-            continue
-        if snapshot.manifest.stable_row_ids and stores_row_ids(index):
-            yield f"Index {index.name}: covers the new fragments; its files stay, for it names rows by row id"
-        else:
-            yield f"Index {index.name}: no longer covers {covered} fragments; their rows are scanned instead"
+    groups = [[fragment.id for fragment in task.fragments] for task in tasks]
+    return map(str, index_ways(snapshot, groups, defer=options.defer_index_remap))
+
+
+def _check_deferral(snapshot: Snapshot, options: CompactionOptions) -> None:
+    if options.defer_index_remap and snapshot.manifest.stable_row_ids:
+        raise InvalidRequest(
+            "Cannot compact with defer_index_remap: the dataset uses stable row IDs, and indices that name rows by row "
+            "id stay right without it. Leave defer_index_remap out."
+        )

@@ -15,6 +15,7 @@ from itertools import accumulate
 
 import pyarrow as pa
 
+from tablewright.data.task_context import TaskContext
 from tablewright.data.write import WriteOptions, write_fragments
 from tablewright.format.blobs import as_rows
 from tablewright.format.fragment import Fragment
@@ -23,7 +24,6 @@ from tablewright.format.naming import data_paths
 from tablewright.format.schema import Schema
 from tablewright.operations.compact.plan import CompactionPlan, CompactionTask
 from tablewright.operations.rewrite.file_version import new_file_version
-from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import ReadPlan
 from tablewright.reading.projection import select_columns
 from tablewright.reading.run import coalesced, run_reads, slices

@@ -2,8 +2,9 @@
 
 1. *Kept* are the latest version of this branch, its tagged ones, those that branches begin from, and what branches
    name: of a branch the oldest version is read, because later ones name no more files of their parent.
-2. The other manifests are read from the newest on, as far as a budget of bytes goes. If all fit, it is known which
-   files no manifest names.
+2. The other manifests are read from the newest on, as far as a budget of bytes goes. If all fit, or if all versions are
+   kept, it is known which files no manifest names. A budget of 0 reads only what is kept, so the cost does not grow
+   with the number of versions.
 3. The newest ``versions`` are compared with their predecessors. A fragment whose bytes are the same in both is
    skipped, so a version costs what it changed.
 """
@@ -23,17 +24,18 @@ from tablewright.format.fragment.sequence import FragmentList
 from tablewright.format.manifest import Manifest
 from tablewright.format.naming import index_dir
 from tablewright.format.wire import Bools, Ints
-from tablewright.operations.health.names import Names
+from tablewright.operations.health.names import Names, own_prefixes
 from tablewright.snapshot.files import read_manifest
 from tablewright.snapshot.locate import VersionEntry, list_versions
 from tablewright.snapshot.refs import branch_world, list_branches, list_tags, main_world
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.base import ObjectNotFound, Store
 
-__all__ = ["Change", "History", "read_history"]
+__all__ = ["BUDGET_BYTES", "Change", "History", "read_history"]
 
 _MANIFESTS_AHEAD = 3
-_BUDGET_BYTES = 64 * 1024 * 1024
+_FRAGMENTS_AT_ONCE = 10_000
+BUDGET_BYTES = 64 * 1024 * 1024
 _TRANSACTION_BYTES_MAX = 1 << 20
 
 
@@ -66,8 +68,9 @@ class History:
     changes: tuple[Change, ...]
 
 
-def read_history(snapshot: Snapshot, files: FragmentFiles, versions: int) -> History:
-    """Read what is needed of a table's past; ``versions`` bounds how many changes are compared.
+def read_history(snapshot: Snapshot, files: FragmentFiles, versions: int, budget_bytes: int) -> History:
+    """Read what is needed of a table's past; ``versions`` bounds how many changes are compared, ``budget_bytes`` how
+    much of manifests is read to know which files none of them names.
 
     ``files`` are those of the version at hand.
     """
@@ -84,18 +87,16 @@ def read_history(snapshot: Snapshot, files: FragmentFiles, versions: int) -> His
     for manifest, branch_store in _branch_roots(snapshot):
         kept.add(manifest, branch_store, store)
     compared = _compared(entries, snapshot.version, versions)
-    wanted = _affordable(entries, compared)
-    named = Names() if len(wanted) == len(entries) else None
-    if named is not None:
-        named.add(snapshot.manifest, store, store, files)
+    wanted = _affordable(entries, compared, budget_bytes)
+    all_read = len(wanted) == len(entries)
+    named = _Named(store, snapshot, files) if all_read else None
     changes: list[Change] = []
     oldest_ns = 0
     before: ManifestFile | None = None
     for entry, file in _manifests(snapshot, wanted):
         oldest_ns = oldest_ns or file.manifest.timestamp_ns
         if named is not None and file is not snapshot.file:
-            new = _fragments_not_in(file.manifest.fragments, before or snapshot.file)
-            named.add(file.manifest, store, store, files_of(new))
+            named.add(file.manifest, _fragments_not_in(file.manifest.fragments, before or snapshot.file))
         if entry in compared and (before is not None or entry.version == 1):
             changes.append(_change(before, file, entry))
         before = file
@@ -107,9 +108,37 @@ def read_history(snapshot: Snapshot, files: FragmentFiles, versions: int) -> His
         kept_manifests=tuple(entry.path for entry in kept_entries),
         oldest_ns=oldest_ns,
         kept=kept,
-        named=named,
+        named=named.names() if named is not None else kept if len(kept_entries) == len(entries) else None,
         changes=tuple(changes),
     )
+
+
+class _Named:
+    """What manifests name, added one by one. Files are decoded for many manifests at once: each adds few."""
+
+    def __init__(self, store: Store, snapshot: Snapshot, files: FragmentFiles) -> None:
+        self._store, self._names = store, Names()
+        self._names.add(snapshot.manifest, store, store, files)
+        self._manifest = snapshot.manifest
+        self._raw: dict[bytes, None] = {}
+
+    def add(self, manifest: Manifest, new: FragmentList) -> None:
+        """Add a manifest, whose other fragments were added before."""
+        if manifest.base_paths != self._manifest.base_paths or len(self._raw) >= _FRAGMENTS_AT_ONCE:
+            self._decode()
+        self._manifest = manifest
+        self._raw.update(dict.fromkeys(new.raw))
+        self._names.add(manifest, self._store, self._store, files_of(FragmentList()))
+
+    def _decode(self) -> None:
+        files = files_of(FragmentList(list(self._raw), self._manifest.fragments.path))
+        self._names.add_files(files, *own_prefixes(self._manifest, self._store, self._store))
+        self._raw.clear()
+
+    def names(self) -> Names:
+        """All that was added."""
+        self._decode()
+        return self._names
 
 
 def _tagged(snapshot: Snapshot) -> frozenset[int]:
@@ -149,13 +178,15 @@ def _compared(entries: Sequence[VersionEntry], version: int, versions: int) -> f
     return frozenset(up_to[len(up_to) - versions if versions < len(up_to) else 0 :])
 
 
-def _affordable(entries: Sequence[VersionEntry], compared: frozenset[VersionEntry]) -> list[VersionEntry]:
+def _affordable(
+    entries: Sequence[VersionEntry], compared: frozenset[VersionEntry], budget_bytes: int
+) -> list[VersionEntry]:
     """The entries to read, ascending: those to be compared and their predecessor, others while the budget lasts."""
     wanted: list[VersionEntry] = []
     spent, left = 0, len(compared) + bool(compared)
     for entry in reversed(entries):
         spent += entry.size
-        if spent > _BUDGET_BYTES and not left:
+        if spent > budget_bytes and not left:
             break
         wanted.append(entry)
         left -= left > 0 and (entry in compared or left == 1)

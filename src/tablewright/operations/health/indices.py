@@ -7,7 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from tablewright.format.index import IndexMetadata
+from tablewright.format.index_kinds import is_system
 from tablewright.format.wire import Bools, Ints
+from tablewright.indices.reuse import is_behind, live_ids, reuse_history, reused_coverage
 from tablewright.operations.describe import describe_field, index_kind
 from tablewright.operations.health.values import IndexHealth
 from tablewright.snapshot.snapshot import Snapshot
@@ -23,13 +25,16 @@ def segments_by_name(snapshot: Snapshot) -> dict[str, list[IndexMetadata]]:
     return found
 
 
-def covered_by(index: IndexMetadata, ids: Ints) -> tuple[Bools, int]:
-    """Which of these fragments a segment covers, and how many of those that it was built on are gone."""
-    coverage = index.coverage
-    if not coverage:
+def covered_by(snapshot: Snapshot, index: IndexMetadata, ids: Ints) -> tuple[Bools, int]:
+    """Which of these fragments a segment covers, and how many of those that it was built on are gone.
+
+    Fragments of a deferred compaction count as those that they became.
+    """
+    named = reuse_history(snapshot).coverage(index.coverage or ())
+    if not named:
         return np.zeros(len(ids), np.bool_), 0
-    mask = np.isin(ids, np.array(coverage, np.int64))
-    return mask, len(coverage) - int(mask.sum())
+    mask = np.isin(ids, np.array(reused_coverage(snapshot, index), np.int64))
+    return mask, len(named - live_ids(snapshot))
 
 
 def indices_of(snapshot: Snapshot, ids: Ints, live_rows: Ints, listed: Mapping[str, int]) -> tuple[IndexHealth, ...]:
@@ -48,7 +53,7 @@ def _index(
     live_rows: Ints,
     listed: Mapping[str, int],
 ) -> IndexHealth:
-    parts = [covered_by(segment, ids) for segment in segments]
+    parts = [covered_by(snapshot, segment, ids) for segment in segments]
     covered = np.logical_or.reduce([mask for mask, _ in parts])
     return IndexHealth(
         name=name,
@@ -60,6 +65,7 @@ def _index(
         unindexed_rows=int(live_rows[~covered].sum()),
         unindexed_fragments=int((~covered).sum()),
         stale_fragments=sum(gone for _, gone in parts),
+        deferred_segments=sum(not is_system(each) and is_behind(snapshot, each) for each in segments),
     )
 
 

@@ -42,7 +42,8 @@ class Listing:
     """What the directories of a table hold.
 
     ``sizes`` has data and deletion files by path, ``beside`` the bytes of blobs by the path of their data file,
-    ``indices`` those of index directories.
+    ``indices`` those of index directories. ``has_old_files``: some file that no kept version needs is so old that a
+    cleanup removes it whether another version names it or not.
     """
 
     sizes: dict[str, int] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class Listing:
     indices: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
     unverified_bytes: int = 0
+    has_old_files: bool = False
     _files: Counter[str] = field(default_factory=Counter)
     _bytes: Counter[str] = field(default_factory=Counter)
 
@@ -96,6 +98,7 @@ def list_table(
                     found.reclaim(info, directory)
             elif not kept.holds(info.path):
                 is_young = info.modified_ns > now_ns - _UNVERIFIED_NS
+                found.has_old_files |= not is_young
                 if named is not None and is_young and not named.holds(info.path):
                     found.unverified_bytes += info.size
                 else:

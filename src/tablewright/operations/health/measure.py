@@ -16,7 +16,7 @@ from tablewright.format.wire import Ints
 from tablewright.operations.health.dead_columns import DeadColumns, measure_dead_columns
 from tablewright.operations.health.fragments import FragmentFigures, figures_of
 from tablewright.operations.health.growth import growth_of
-from tablewright.operations.health.history import Change, History, read_history
+from tablewright.operations.health.history import BUDGET_BYTES, Change, History, read_history
 from tablewright.operations.health.indices import indices_of
 from tablewright.operations.health.listing import Listing, list_table
 from tablewright.operations.health.names import Names, own_prefixes
@@ -30,7 +30,7 @@ from tablewright.operations.health.values import BytesHealth, RowsHealth, Versio
 from tablewright.redact import redact
 from tablewright.snapshot.snapshot import Snapshot
 
-__all__ = ["measure_health"]
+__all__ = ["measure_health", "measure_latest"]
 
 
 def measure_health(snapshot: Snapshot, options: HealthOptions | None = None) -> TableHealth:
@@ -43,10 +43,23 @@ def measure_health(snapshot: Snapshot, options: HealthOptions | None = None) -> 
     >>> health.rows.live, health.rows.deleted, health.actions()
     (80, 20, ('compact',))
     """
-    options = options or HealthOptions()
+    return _measured(snapshot, options or HealthOptions(), BUDGET_BYTES)[0]
+
+
+def measure_latest(snapshot: Snapshot, options: HealthOptions) -> tuple[TableHealth, bool]:
+    """The health of a version without its past: old versions are counted, their manifests are not read, so that the
+    cost does not grow with their number. Files that no manifest names count as reclaimable.
+
+    Also returned: whether there are old files that a cleanup may remove although no version goes.
+    """
+    health, listing = _measured(snapshot, options, 0)
+    return health, listing.has_old_files
+
+
+def _measured(snapshot: Snapshot, options: HealthOptions, budget_bytes: int) -> tuple[TableHealth, Listing]:
     limits = options.limits
     files = files_of(snapshot.fragments)
-    history = read_history(snapshot, files, options.versions)
+    history = read_history(snapshot, files, options.versions, budget_bytes)
     store, names = snapshot.world.store, Names()
     names.add_files(files, *own_prefixes(snapshot.manifest, store, store))
     listing = list_table(
@@ -73,7 +86,7 @@ def measure_health(snapshot: Snapshot, options: HealthOptions | None = None) -> 
     bytes_, shape, versions = _bytes(figures, dead, sizes.missing), figures.summary(limits), _versions(history, listing)
     indices = indices_of(snapshot, figures.ids, figures.live_rows, listing.indices)
     compaction = None if groups is None else outlook_of(groups, figures)
-    return TableHealth(
+    health = TableHealth(
         uri=redact(snapshot.location.uri),
         version=snapshot.version,
         branch=snapshot.branch,
@@ -99,6 +112,7 @@ def measure_health(snapshot: Snapshot, options: HealthOptions | None = None) -> 
         ),
         fragments=figures.table(),
     )
+    return health, listing
 
 
 def _growth(

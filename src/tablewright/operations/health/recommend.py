@@ -71,24 +71,34 @@ def _compaction(
 
 
 def _indices(limits: Limits, indices: Sequence[IndexHealth]) -> Iterator[Recommendation]:
-    behind = [index for index in indices if index.columns and index.unindexed_share > limits.unindexed_share]
-    if behind:
-        names = ", ".join(
-            f"{index.name} leaves {index.unindexed_rows:,} rows ({percent(index.unindexed_share)})" for index in behind
-        )
+    reasons = [reason for index in indices if index.columns for reason in _reasons(limits, index)]
+    if reasons:
         yield Recommendation(
-            action="optimize_indices",
-            reason=f"{names} to be scanned by every query.",
-            call="ds.optimize.optimize_indices()",
+            action="optimize_indices", reason="; ".join(reasons) + ".", call="ds.optimize.optimize_indices()"
+        )
+
+
+def _reasons(limits: Limits, index: IndexHealth) -> Iterator[str]:
+    """Why an index wants to catch up."""
+    rows = f"{index.unindexed_rows:,} rows ({percent(index.unindexed_share)}) to be scanned by every query"
+    if index.unindexed_share > limits.unindexed_share:
+        yield f"{index.name} leaves {rows}"
+    elif index.stale_fragments and index.unindexed_rows:
+        yield f"{index.name} lost {index.stale_fragments:,} fragments that were rewritten, and leaves {rows}"
+    if index.deferred_segments:
+        yield (
+            f"{index.name} has {index.deferred_segments:,} segments with addresses from before a compaction that "
+            "deferred its work on indices, which every query translates"
         )
 
 
 def _cleanup(limits: Limits, versions: VersionsHealth) -> Iterator[Recommendation]:
     reasons = []
+    whose = "old versions only" if versions.is_verified else "old versions or to none"
     if versions.reclaimable_share > limits.reclaimable_share:
         reasons.append(
             f"{size(versions.reclaimable_bytes)} of {size(versions.bytes_on_disk)} on disk "
-            f"({percent(versions.reclaimable_share)}) belong to old versions only"
+            f"({percent(versions.reclaimable_share)}) belong to {whose}"
         )
     if versions.count - versions.kept >= limits.versions:
         reasons.append(f"there are {versions.count:,} versions, which every open of the latest one may have to list")

@@ -165,6 +165,7 @@ class IndexHealth:
     """One index: what it covers, and what keeping it costs.
 
     ``unindexed_rows`` are scanned by every query that uses the index. ``stale_fragments`` are covered and gone.
+    ``deferred_segments`` hold addresses from before a deferred compaction, which every query translates.
     """
 
     name: str
@@ -176,6 +177,7 @@ class IndexHealth:
     unindexed_rows: int
     unindexed_fragments: int
     stale_fragments: int
+    deferred_segments: int = 0
 
     @property
     def unindexed_share(self) -> float:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from tablewright.checks import check_flag, check_text
 from tablewright.errors import InvalidRequest
 from tablewright.operations.merge_insert.limits import DEFAULT_MERGE_LIMITS, MergeLimits
+from tablewright.operations.merge_insert.ordered import OrderedClauses
 from tablewright.operations.rewrite.costs import REWRITE_COLUMNS, REWRITE_ROWS, WRITE_MODES
 from tablewright.operations.write import WriteSettings
 
@@ -49,8 +50,8 @@ class Clauses:
     """A merge in all but its data.
 
     ``condition`` belongs to ``when_matched="update"`` and may use ``source.`` and ``target.`` columns;
-    ``by_source_condition`` belongs to ``delete_by_source`` and uses the table's columns. ``limits`` decide how it
-    works, not what it does.
+    ``by_source_condition`` belongs to ``delete_by_source`` and uses the table's columns. ``ordered`` takes the place of
+    all these where clauses are several, or assign expressions. ``limits`` decide how it works, not what it does.
 
     >>> print(Clauses(when_matched="update", insert=True))
     when_matched=UpdateAll, when_not_matched=InsertAll, when_not_matched_by_source=Keep
@@ -61,6 +62,7 @@ class Clauses:
     insert: bool = False
     delete_by_source: bool = False
     by_source_condition: str | None = None
+    ordered: OrderedClauses | None = None
     dedupe: str | None = None
     use_index: bool = True
     write_mode: str = "auto"
@@ -81,7 +83,10 @@ class Clauses:
             raise InvalidRequest("A condition on matched rows needs when_matched_update_all.")
         if self.by_source_condition is not None and not self.delete_by_source:
             raise InvalidRequest("A condition on rows without a source row needs when_not_matched_by_source_delete.")
-        if self.when_matched == "nothing" and not self.insert and not self.delete_by_source:
+        is_simple = self.when_matched != "nothing" or self.insert or self.delete_by_source
+        if self.ordered is not None and is_simple:
+            raise InvalidRequest("Clauses are either ordered or simple, not both.")
+        if self.ordered in (None, OrderedClauses()) and not is_simple:
             raise InvalidRequest(
                 "Invalid user input: The merge insert job is not configured to change the data in any way. Add "
                 "when_matched_update_all, when_not_matched_insert_all or another clause."
@@ -89,8 +94,32 @@ class Clauses:
 
     @property
     def updates(self) -> bool:
-        """Whether matched rows get new values."""
-        return self.when_matched == "update"
+        """Whether rows of the table get new values."""
+        return self.when_matched == "update" if self.ordered is None else self.ordered.updates
+
+    @property
+    def inserts(self) -> bool:
+        """Whether source rows that match nothing may become rows."""
+        return self.insert or (self.ordered is not None and bool(self.ordered.not_matched))
+
+    @property
+    def changes_unmatched(self) -> bool:
+        """Whether rows may change or go that no source row matches."""
+        return self.delete_by_source or (self.ordered is not None and bool(self.ordered.by_source))
+
+    @property
+    def deletes(self) -> bool:
+        """Whether rows may go."""
+        simple = self.delete_by_source or self.when_matched == "delete"
+        return simple or (self.ordered is not None and self.ordered.deletes)
+
+    @property
+    def kept_duplicate(self) -> str | None:
+        """Which of several source rows with one key counts: ``dedupe``, or any where all say the same."""
+        says_the_same = self.when_matched == "delete" and not self.insert
+        if self.ordered is not None:
+            says_the_same = self.ordered.only_deletes_matched
+        return "first" if self.dedupe is None and says_the_same else self.dedupe
 
     @property
     def wants_columns(self) -> bool:
@@ -100,7 +129,8 @@ class Clauses:
     @property
     def depends_on_keys(self) -> bool:
         """Whether another writer's row with one of our keys would have met a different fate, had it been there."""
-        return self.insert or self.when_matched != "nothing"
+        matches = self.when_matched != "nothing" or (self.ordered is not None and bool(self.ordered.matched))
+        return self.inserts or matches
 
     @property
     def writes(self) -> str:
@@ -112,11 +142,13 @@ class Clauses:
             REWRITE_COLUMNS: "columns of updated rows change in place",
         }
         parts = [updates[self.write_mode]] if self.updates else []
-        parts += ["source rows that match nothing go to new fragments"] if self.insert else []
-        parts += ["deletion files for rows that go"] if self.delete_by_source or self.when_matched == "delete" else []
+        parts += ["source rows that match nothing go to new fragments"] if self.inserts else []
+        parts += ["deletion files for rows that go"] if self.deletes else []
         return "; ".join(parts) or "nothing"
 
     def __str__(self) -> str:
+        if self.ordered is not None:
+            return str(self.ordered)
         matched = _MATCHED[self.when_matched] if self.condition is None else f"UpdateIf({self.condition})"
         by_source = "Keep"
         if self.delete_by_source:

@@ -7,22 +7,23 @@ inserted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tablewright.format.fragment import Fragment
 from tablewright.format.row_set import RowSet
+from tablewright.operations.merge_insert.changes import Changes
 from tablewright.operations.merge_insert.clauses import InvalidMerge
 from tablewright.operations.merge_insert.keys.key_table import Positions
 from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.kept import KeptSource
-from tablewright.operations.rewrite.costs import REWRITE_ROWS, Decision, decide
+from tablewright.operations.rewrite.costs import REWRITE_ROWS, Decision, FragmentChoice, decide
 from tablewright.operations.rewrite.lineage_bytes import LineageBytes, lineage_bytes
 
-__all__ = ["Actions", "check_no_match", "decide_merge"]
+__all__ = ["Actions", "changed_in", "check_no_match", "decide_merge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,28 +71,67 @@ def check_no_match(plan: MergePlan, matches: Mapping[int, FragmentMatches], sour
 def decide_merge(
     plan: MergePlan, matches: Mapping[int, FragmentMatches], source_rows: int, dropped: Positions
 ) -> Actions:
-    """Decide what is updated, deleted and inserted, and how it is written. ``dropped`` source rows do not count."""
-    clauses = plan.clauses
-    updated = {id: each.pairs for id, each in matches.items() if clauses.updates and len(each.pairs)}
-    deleted = {id: gone for id, each in matches.items() if len(gone := _deleted(plan, each))}
+    """Decide what is updated, deleted and inserted, and how it is written. ``dropped`` source rows do not count.
+
+    Inserted are all source rows that met nothing; where clauses have conditions, some of them.
+    """
+    fates = {id: _fate(plan, each) for id, each in matches.items()}
+    updated = {id: fate.updated for id, fate in fates.items() if len(fate.updated)}
+    inserts = plan.clauses.inserts
     return Actions(
         updated=updated,
-        deleted=deleted,
-        found={id: left for id, each in matches.items() if len(left := _found(plan, each))},
-        inserted=_unmet(matches, source_rows, dropped) if clauses.insert else np.zeros(0, np.int64),
+        deleted={id: fate.deleted for id, fate in fates.items() if len(fate.deleted)},
+        found={id: fate.found for id, fate in fates.items() if inserts and len(fate.found)},
+        inserted=_unmet(matches, source_rows, dropped) if inserts else np.zeros(0, np.int64),
         decision=_decision(plan, updated),
     )
 
 
-def _deleted(plan: MergePlan, matches: FragmentMatches) -> RowSet:
-    unmatched = RowSet() if matches.unmatched is None else matches.unmatched
-    return RowSet.of(matches.pairs.offsets) | unmatched if plan.clauses.when_matched == "delete" else unmatched
+@dataclass(frozen=True, slots=True)
+class _Fate:
+    """What becomes of the rows of a fragment; those that are ``found`` stay as they are."""
+
+    updated: Pairs
+    deleted: RowSet
+    found: RowSet
 
 
-def _found(plan: MergePlan, matches: FragmentMatches) -> RowSet:
-    if not plan.clauses.insert:
-        return RowSet()
-    return RowSet.of((matches.passed_over if plan.clauses.updates else matches.pairs).offsets)
+def _fate(plan: MergePlan, matches: FragmentMatches) -> _Fate:
+    if plan.changes is not None:
+        return _ordered_fate(plan.changes, matches)
+    updates, deletes = plan.clauses.updates, plan.clauses.when_matched == "delete"
+    deleted = RowSet() if matches.unmatched is None else matches.unmatched[0]
+    return _Fate(
+        matches.pairs if updates else Pairs(),
+        RowSet.of(matches.pairs.offsets) | deleted if deletes else deleted,
+        RowSet.of((matches.passed_over if updates else matches.pairs).offsets),
+    )
+
+
+def _ordered_fate(changes: Changes, matches: FragmentMatches) -> _Fate:
+    if not changes.matched:  # no clause is about rows that match
+        taken, found = Pairs(), Pairs.joined((matches.pairs, matches.passed_over))
+    else:
+        taken, found = matches.pairs, matches.passed_over
+    updates = np.array([change is not None for change in changes.rows], np.bool_)
+    is_updated = updates[taken.numbers]
+    deleted, parts = RowSet.of(taken.offsets[~is_updated]), [_numbered(taken.where(is_updated))]
+    for number, rows in enumerate(matches.unmatched or (), changes.matched):
+        if updates[number]:
+            parts.append(_unmatched_pairs(rows, number))
+        else:
+            deleted |= rows
+    return _Fate(Pairs.joined(parts), deleted, RowSet.of(found.offsets))
+
+
+def _numbered(pairs: Pairs) -> Pairs:
+    return Pairs(pairs.offsets, pairs.positions, pairs.numbers)
+
+
+def _unmatched_pairs(rows: RowSet, number: int) -> Pairs:
+    offsets = rows.to_numpy().astype(np.uint32)
+    count = len(offsets)
+    return Pairs(offsets, np.full(count, -1, np.int64), np.full(count, number, np.int8))
 
 
 def _unmet(matches: Mapping[int, FragmentMatches], source_rows: int, dropped: Positions) -> Positions:
@@ -104,13 +144,27 @@ def _unmet(matches: Mapping[int, FragmentMatches], source_rows: int, dropped: Po
 
 
 def _decision(plan: MergePlan, updated: Mapping[int, Pairs]) -> Decision:
+    """Rows or columns, for each fragment with updated rows, by the columns that change in it."""
+    by_columns: dict[tuple[str, ...], dict[int, Pairs]] = {}
+    for id, pairs in updated.items():
+        by_columns.setdefault(changed_in(plan, pairs), {})[id] = pairs
+    choices = [choice for columns, some in by_columns.items() for choice in _choices(plan, columns, some)]
+    return Decision(tuple(sorted(choices, key=lambda choice: choice.fragment_id)))
+
+
+def changed_in(plan: MergePlan, pairs: Pairs) -> tuple[str, ...]:
+    """The columns that change in a fragment with these updated rows."""
+    if plan.changes is None:
+        return plan.changed_columns
+    return plan.changes.columns_of(plan.table, np.unique(pairs.numbers).tolist())
+
+
+def _choices(plan: MergePlan, columns: tuple[str, ...], updated: Mapping[int, Pairs]) -> Sequence[FragmentChoice]:
     fragments = [plan.fragments.by_id(id) for id in updated]
     counts = {id: len(pairs) for id, pairs in updated.items()}
 
     def weigh(fragment: Fragment) -> LineageBytes:
         return lineage_bytes(fragment, RowSet.of(updated[fragment.id].offsets), plan.version + 1)
 
-    decision = decide(plan.table, fragments, counts, plan.changed_columns, plan.clauses.write_mode, weigh)
-    if plan.changed_columns:
-        return decision
-    return Decision(tuple(replace(choice, mode=REWRITE_ROWS) for choice in decision.choices))
+    choices = decide(plan.table, fragments, counts, columns, plan.clauses.write_mode, weigh).choices
+    return choices if columns else [replace(choice, mode=REWRITE_ROWS) for choice in choices]

@@ -26,8 +26,9 @@ class SourceLimits:
 class MatchLimits:
     """How many keys this process looks up in a pass, and a worker holds; more are shuffled, where an engine can.
 
-    A lookup in an index costs ``lookup_ns`` to begin with and ``lookup_key_ns`` per key, a scan ``scan_row_ns`` per row
-    and ``scan_byte_ns`` per byte of a row, in nanoseconds, as measured. A shuffle has tasks of ``shuffle_task_rows``
+    A lookup in an index costs ``lookup_ns`` to begin with and ``lookup_key_ns`` per key, a row that is read by its
+    offset ``take_row_ns``, a scan ``scan_row_ns`` per row and ``scan_byte_ns`` per byte of a row, in nanoseconds, as
+    measured. A shuffle has tasks of ``shuffle_task_rows``
     source rows, and partitions of ``shuffle_partition_rows`` rows of both sides.
     """
 
@@ -37,6 +38,7 @@ class MatchLimits:
     key_bytes_per_worker: int = 32 * _MIB
     lookup_ns: float = 6_000_000
     lookup_key_ns: float = 5_000
+    take_row_ns: float = 1_000
     scan_row_ns: float = 10
     scan_byte_ns: float = 1.5
     shuffle_task_rows: int = 1 << 20

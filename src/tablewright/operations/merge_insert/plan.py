@@ -14,11 +14,12 @@ from tablewright.format.blobs import as_descriptions
 from tablewright.format.flags import check_writable
 from tablewright.format.fragment import FragmentList
 from tablewright.format.schema import Schema
+from tablewright.operations.merge_insert.changes import Changes, CompiledClauses, compile_changes
 from tablewright.operations.merge_insert.clauses import Clauses, InvalidMerge
 from tablewright.operations.merge_insert.keys.key_columns import KeyColumns, find_key
 from tablewright.operations.merge_insert.limits import MergeLimits
 from tablewright.operations.merge_insert.match.condition import (
-    MatchCondition,
+    MatchConditions,
     compile_condition,
     compile_table_condition,
 )
@@ -37,18 +38,20 @@ __all__ = ["MergePlan", "plan_merge"]
 class MergePlan:
     """A decided merge, up to how its rows are matched. ``str(plan)`` explains it.
 
-    ``reads`` are the ids of the fields that decide which rows are touched; ``None``: it may be any.
+    ``reads`` are the ids of the fields that decide which rows are touched; ``None``: it may be any. ``changes`` are
+    what ordered clauses do; without, rows get the source's columns.
     """
 
     clauses: Clauses
     key: KeyColumns
     fitted: FittedSchema
-    condition: MatchCondition | None
-    by_source_condition: Predicate | None
+    conditions: MatchConditions | None
+    by_source_conditions: tuple[Predicate | None, ...]
     scan: ScanTask
     fragments: FragmentList
     file_version: str
     reads: frozenset[int] | None
+    changes: Changes | None = None
 
     @property
     def table(self) -> Schema:
@@ -67,7 +70,9 @@ class MergePlan:
 
     @property
     def changed_columns(self) -> tuple[str, ...]:
-        """The columns whose values change where rows match."""
+        """The columns whose values change where rows are updated."""
+        if self.changes is not None:
+            return self.changes.columns_of(self.table, range(len(self.changes.rows)))
         return self.fitted.changed(self.key) if self.clauses.updates else ()
 
     @property
@@ -78,8 +83,8 @@ class MergePlan:
     @property
     def looks_at_place(self) -> bool:
         """Whether a condition asks where in the table a row is, which other fragments decide."""
-        paths = [] if self.condition is None else list(self.condition.target_paths)
-        paths += [] if self.by_source_condition is None else list(self.by_source_condition.paths)
+        paths = [] if self.conditions is None else list(self.conditions.target_paths)
+        paths += _paths_of(self.by_source_conditions)
         return ("_rowoffset",) in paths
 
     def __str__(self) -> str:
@@ -87,12 +92,12 @@ class MergePlan:
 
     def _lines(self) -> Iterator[str]:
         clauses, scan = self.clauses, self.scan
-        given = "all columns" if self.fitted.is_full else f"partial, columns=[{', '.join(self.fitted.columns)}]"
+        given = "all columns" if self.fitted.is_full else f"partial, columns=[{', '.join(self.fitted.schema.names)}]"
         yield f"MergeInsert: on=[{', '.join(self.key.names)}], {clauses}, write_mode={clauses.write_mode}"
         yield f"  source: {given}" + (f", dedupe={clauses.dedupe}" if clauses.dedupe else "")
-        if self.condition is not None:
-            read = ", ".join(dict.fromkeys(path[0] for path in self.condition.target_paths))
-            yield f"  condition: {self.condition.predicate.text}; reads target [{read}] of matched rows only"
+        if self.conditions is not None:
+            read = ", ".join(dict.fromkeys(path[0] for path in self.conditions.target_paths))
+            yield f"  condition: {self.conditions}; reads target [{read}] of matched rows only"
         yield (
             f"  LanceRead: uri={scan.uri}, version={scan.version}, "
             f"projection=[{', '.join(scan.reads.first.names)}], num_fragments={len(self.fragments)}, "
@@ -105,37 +110,58 @@ def plan_merge(snapshot: Snapshot, clauses: Clauses, on: Any, incoming: pa.Schem
     check_writable(snapshot.manifest.writer_flags, snapshot.location.uri)
     table = snapshot.schema
     key = find_key(table, on)
-    fitted = fit_schema(table, incoming, key, inserts=clauses.insert, updates=clauses.updates)
-    condition = by_source = None
-    seen = as_descriptions(table)
-    if clauses.condition is not None:
-        condition = compile_condition(clauses.condition, seen, fitted.schema, now_ns)
-    if clauses.by_source_condition is not None:
-        by_source = compile_table_condition(clauses.by_source_condition, seen, now_ns)
-    _check_mode(clauses, fitted, key)
-    looked_at = [*key.paths, *(condition.target_paths if condition is not None else ())]
-    return MergePlan(
+    if clauses.ordered is None:
+        compiled = _compile_simple(clauses, table, incoming, key, now_ns)
+    else:
+        compiled = compile_changes(clauses.ordered, table, incoming, key, now_ns)
+    conditions, changes = compiled.conditions, compiled.changes
+    looked_at = [*key.paths, *(conditions.target_paths if conditions is not None else ())]
+    if changes is not None:
+        every = range(len(changes.rows))
+        looked_at += [*changes.target_paths_of(every), *((name,) for name in changes.kept_of(compiled.fitted, every))]
+    plan = MergePlan(
         clauses=clauses,
         key=key,
-        fitted=fitted,
-        condition=condition,
-        by_source_condition=by_source,
-        scan=_scan(snapshot, key, condition, by_source),
+        fitted=compiled.fitted,
+        conditions=conditions,
+        by_source_conditions=compiled.by_source,
+        scan=_scan(snapshot, key, conditions, compiled.by_source),
         fragments=snapshot.fragments,
         file_version=_file_version(snapshot, clauses),
-        reads=None if clauses.delete_by_source else read_fields(table, looked_at),
+        reads=None if clauses.changes_unmatched else read_fields(table, looked_at),
+        changes=changes,
     )
+    _check_mode(plan)
+    return plan
+
+
+def _compile_simple(
+    clauses: Clauses, table: Schema, incoming: pa.Schema, key: KeyColumns, now_ns: int
+) -> CompiledClauses:
+    """One clause of each kind, without expressions: rows get the source's columns as they are."""
+    fitted = fit_schema(table, incoming, key, inserts=clauses.insert, updates=clauses.updates)
+    conditions = by_source = None
+    seen = as_descriptions(table)
+    if clauses.condition is not None:
+        conditions = MatchConditions((compile_condition(clauses.condition, seen, fitted.schema, now_ns),))
+    if clauses.by_source_condition is not None:
+        by_source = compile_table_condition(clauses.by_source_condition, seen, now_ns)
+    return CompiledClauses(fitted=fitted, conditions=conditions, by_source=(by_source,), changes=None)
+
+
+def _paths_of(conditions: tuple[Predicate | None, ...]) -> list[Path]:
+    return [path for condition in conditions if condition is not None for path in condition.paths]
 
 
 def _file_version(snapshot: Snapshot, clauses: Clauses) -> str:
     """The version of new data files. Merges that write none may be in a table for which we can't write any."""
-    if clauses.updates or clauses.insert or clauses.data_storage_version is not None:
+    if clauses.updates or clauses.inserts or clauses.data_storage_version is not None:
         return new_file_version(snapshot.manifest, clauses.data_storage_version)
     return snapshot.manifest.data_storage_version
 
 
-def _check_mode(clauses: Clauses, fitted: FittedSchema, key: KeyColumns) -> None:
-    if clauses.wants_columns and clauses.updates and not fitted.changed(key):
+def _check_mode(plan: MergePlan) -> None:
+    if plan.clauses.wants_columns and plan.clauses.updates and not plan.changed_columns:
         raise InvalidMerge(
             "Invalid user input: MergeInsertWriteMode::RewriteColumns cannot express this merge insert: the source "
             "carries no column besides the join key. Use write_mode auto or rewrite_rows instead."
@@ -143,17 +169,17 @@ def _check_mode(clauses: Clauses, fitted: FittedSchema, key: KeyColumns) -> None
 
 
 def _scan(
-    snapshot: Snapshot, key: KeyColumns, condition: MatchCondition | None, by_source: Predicate | None
+    snapshot: Snapshot, key: KeyColumns, conditions: MatchConditions | None, by_source: tuple[Predicate | None, ...]
 ) -> ScanTask:
-    """All fragments, with what the match reads: keys first, the condition's columns of matched rows."""
+    """All fragments, with what the match reads: keys first, the conditions' columns of matched rows."""
     table = as_descriptions(snapshot.schema)
-    later = () if condition is None else condition.target_paths
+    later = () if conditions is None else conditions.target_paths
     rest = RowLayout.of(table, later)
     reads = ReadPlan(
         table=table,
         selection=_selection(rest, later),
         predicate=None,
-        first=RowLayout.of(table, [*key.paths, *(() if by_source is None else by_source.paths)]),
+        first=RowLayout.of(table, [*key.paths, *_paths_of(by_source)]),
         rest=rest,
     )
     return scan_task(snapshot, reads)

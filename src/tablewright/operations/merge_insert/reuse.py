@@ -15,7 +15,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from tablewright.format.fragment import FragmentList
 from tablewright.format.schema import Schema
+from tablewright.operations.merge_insert.changes import Changes
 from tablewright.operations.merge_insert.match.pairs import FragmentMatches
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.write.tasks import (
@@ -39,7 +41,7 @@ class Reuse:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._matches: dict[bytes, FragmentMatches | None] = {}
+        self._matched: tuple[FragmentList, Mapping[int, FragmentMatches]] | None = None
         self._results: dict[Hashable, Rewritten] = {}
         self._paths: set[str] = set()
         self._used: frozenset[str] = frozenset()
@@ -49,21 +51,22 @@ class Reuse:
     def begin(self, plan: MergePlan) -> None:
         """An attempt begins. In a table with other columns, nothing holds that was found or written before."""
         if self._table is not None and self._table != plan.table:
-            self._matches, self._results, self.insert_edges = {}, {}, ()
+            self._matched, self._results, self.insert_edges = None, {}, ()
         self._table = plan.table
 
     # -------------------------------------------------------------------------------------------------------- matches
     def matches(self, plan: MergePlan) -> dict[int, FragmentMatches | None]:
         """What is known of the plan's fragments, by id; ``None``: nothing matches."""
-        if not self._matches or plan.looks_at_place:
+        if self._matched is None or plan.looks_at_place:
             return {}
-        ids = plan.fragments.ids.tolist()
-        return {id: self._matches[raw] for id, raw in zip(ids, plan.fragments.raw, strict=True) if raw in self._matches}
+        fragments, matches = self._matched
+        known = {raw: matches.get(id) for id, raw in zip(fragments.ids.tolist(), fragments.raw, strict=True)}
+        now = zip(plan.fragments.ids.tolist(), plan.fragments.raw, strict=True)
+        return {id: known[raw] for id, raw in now if raw in known}
 
     def keep_matches(self, plan: MergePlan, matches: Mapping[int, FragmentMatches]) -> None:
-        """Remember what was found in all of the plan's fragments."""
-        ids = plan.fragments.ids.tolist()
-        self._matches = {raw: matches.get(id) for id, raw in zip(ids, plan.fragments.raw, strict=True)}
+        """Remember what was found in all of the plan's fragments: nearly always in vain, so nothing is computed."""
+        self._matched = plan.fragments, matches
 
     # --------------------------------------------------------------------------------------------------------- writes
     def written(self, task: MergeWriteTask) -> Rewritten | None:
@@ -92,17 +95,24 @@ def _effect(task: MergeWriteTask) -> Hashable:
     """What the result of a task depends on, as far as it differs between attempts."""
     match task:
         case MergeRowsTask():
-            return "moved", task.file_version, tuple(map(_effect_of_part, task.parts))
+            looks = _looks_at_place(task.changes)
+            return "moved", task.file_version, tuple(_effect_of_part(part, looks) for part in task.parts)
         case MergeColumnsTask():
-            return "patched", task.file_version, _effect_of_part(task.part)
+            return "patched", task.file_version, _effect_of_part(task.part, _looks_at_place(task.changes))
         case InsertTask():
             return "inserted", task.file_version, _digest(task.positions)
         case HideTask():
             return "hidden", task.parts
 
 
-def _effect_of_part(part: MergePart) -> Hashable:
-    return part.fragment, part.deleted, _digest(part.pairs.offsets, part.pairs.positions)
+def _looks_at_place(changes: Changes | None) -> bool:
+    """Whether values depend on where in the table a row is, which other fragments decide."""
+    return changes is not None and ("_rowoffset",) in changes.target_paths_of(range(len(changes.rows)))
+
+
+def _effect_of_part(part: MergePart, looks_at_place: bool) -> Hashable:
+    place = part.first_row if looks_at_place else None
+    return part.fragment, place, part.deleted, _digest(part.pairs.offsets, part.pairs.positions, part.pairs.numbers)
 
 
 def _digest(*arrays: np.ndarray) -> bytes:

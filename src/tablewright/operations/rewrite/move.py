@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, no_columns
+from tablewright.data.task_context import TaskContext
 from tablewright.data.write import WriteOptions, write_fragments
 from tablewright.format.fragment import Fragment
 from tablewright.format.naming import data_paths
@@ -32,7 +33,6 @@ from tablewright.operations.rewrite.fragment_change import FragmentChange
 from tablewright.operations.rewrite.hide import Hidden, hide_each
 from tablewright.operations.rewrite.limits import RewriteLimits
 from tablewright.operations.rewrite.row_order import RowOrder, row_order, windows
-from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan, ReadPlan
 from tablewright.reading.projection import Selection
 from tablewright.reading.run import fragment_scans

@@ -21,6 +21,7 @@ import pyarrow as pa
 from tablewright.data.conform import solid
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, no_columns
+from tablewright.data.task_context import TaskContext
 from tablewright.data.write import write_data_file
 from tablewright.format.fragment import DataFile
 from tablewright.format.naming import data_path
@@ -29,7 +30,6 @@ from tablewright.format.schema import Schema
 from tablewright.operations.rewrite.column_values import filled, placed
 from tablewright.operations.rewrite.fragment_change import FragmentChange
 from tablewright.operations.rewrite.hide import Hidden, hide_rows
-from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan, ReadPlan
 from tablewright.reading.projection import Path, RowLayout, Selection
 from tablewright.reading.run import fragment_scans

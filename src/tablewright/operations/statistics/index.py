@@ -36,7 +36,7 @@ def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
         raise IndexNotFound(name, tuple(sorted(by_name)))
     segments = by_name[name]
     ids, live_rows = snapshot.fragments.ids.astype(np.int64), snapshot.fragments.live_rows
-    masks = [covered_by(segment, ids)[0] for segment in segments]
+    masks = [covered_by(snapshot, segment, ids)[0] for segment in segments]
     covered = np.logical_or.reduce(masks)
     found = [_segment(snapshot, segment) for segment in segments]
     details = [each for _, each in found]

@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -13,16 +14,18 @@ import pytest
 from tablewright.data.write import write_fragments
 from tablewright.engine.spark.marks import Mark, marked_files
 from tablewright.format.fragment import DeletionFile, DeletionFileType
-from tablewright.format.naming import data_path, deletion_path, new_data_file_name
+from tablewright.format.naming import data_path, deletion_path, index_dir, index_part_name, new_data_file_name
 from tablewright.format.schema import Schema
 from tablewright.storage import open_store
 from tablewright.world import SystemIds, World
 
 
 def _paths(ids: SystemIds) -> list[str]:
-    """A data file and a deletion file as tasks name them."""
+    """A data file, a deletion file and files of indices as tasks name them."""
     deletion = DeletionFile(file_type=DeletionFileType.BITMAP, read_version=3, id=ids.u64(), num_deleted_rows=1)
-    return [data_path(new_data_file_name(ids.uuid())), deletion_path(7, deletion)]
+    part = f"{index_dir(UUID(int=1))}/{index_part_name(ids.uuid())}"
+    index = f"{index_dir(ids.uuid())}/page_data.lance"
+    return [data_path(new_data_file_name(ids.uuid())), deletion_path(7, deletion), part, index]
 
 
 def test_a_mark_finds_its_own_files_only() -> None:
@@ -67,7 +70,7 @@ def test_discard_removes_them_also_those_that_come_late() -> None:
     for path in (*kept, *gone):
         world.store.put(path, b"x")
     mark.discard(world)
-    left = {entry.path for folder in ("data/", "_deletions/") for entry in world.store.list(folder)}
+    left = {entry.path for folder in ("data", "_deletions", "_indices") for entry in world.store.list(folder)}
     assert left == set(kept)
     mark.discard(world)  # again, with nothing to do
 
@@ -85,7 +88,7 @@ def test_files_of_a_job_that_fails_are_removed(error: type[BaseException] | None
 
     with pytest.raises(error) if error else nullcontext():
         job()
-    assert len(list(world.store.list(""))) == (2 if error is None else 0)
+    assert len(list(world.store.list(""))) == (4 if error is None else 0)
 
 
 def test_data_files_that_two_workers_write_are_found(tmp_path: Path) -> None:
@@ -99,3 +102,14 @@ def test_data_files_that_two_workers_write_are_found(tmp_path: Path) -> None:
     assert len(list(store.list("data/"))) == 3
     mark.discard(World(store))
     assert [entry.path for entry in store.list("data/")] == [data_path(others.files[0].path)]
+
+
+def test_files_that_a_killed_worker_did_not_finish_are_found(tmp_path: Path) -> None:
+    """A local disk has them under names that listings leave out."""
+    mark, world = Mark(), World(open_store(tmp_path))
+    kept, gone = ([tmp_path / f"{path}#123" for path in _paths(ids)] for ids in (SystemIds(), mark.ids))
+    for path in (*kept, *gone):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"half")
+    mark.discard(world)
+    assert all(path.exists() for path in kept) and not any(path.exists() for path in gone)

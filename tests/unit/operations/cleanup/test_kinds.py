@@ -15,6 +15,8 @@ UUID = "12345678-1234-1234-1234-1234567890ab"
         ("data/a/1.blob", "blob", "data/a.lance"),
         ("_deletions/0-1-2.arrow", "deletion", "_deletions/0-1-2.arrow"),
         ("_deletions/0-1-2.bin", "deletion", "_deletions/0-1-2.bin"),
+        ("_deletions/0-1-2.arrow#17", "deletion", "_deletions/0-1-2.arrow#17"),
+        (f"_indices/{UUID}/page.lance#17", "index", f"_indices/{UUID}/page.lance#17"),
         ("_transactions/1-x.txn", "transaction", "_transactions/1-x.txn"),
         (f"_indices/{UUID}/index.idx", "index", f"_indices/{UUID}"),
         (f"_indices/{UUID}/part/page.lance", "index", f"_indices/{UUID}"),
@@ -28,6 +30,8 @@ def test_kinds(path: str, kind: str, name: str) -> None:
     "path",
     [
         "_versions/1.manifest",
+        "_versions/1.manifest#17",
+        "data/notes.txt#17",
         "_versions/latest_version_hint.json",
         "_refs/tags/a.json",
         "data/a.parquet",

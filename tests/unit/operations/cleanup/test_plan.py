@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 from pyroaring import BitMap
 
 from tablewright.errors import CorruptTable
+from tablewright.format.naming import index_dir, index_part_name
 from tablewright.operations.cleanup.options import CleanupOptions
 from tablewright.operations.cleanup.plan import plan_files, reach_of, without
 from tablewright.operations.cleanup.read import ManifestEntry, ManifestNames, NameIndex
@@ -70,6 +73,18 @@ def test_what_no_version_names_waits_seven_days(age: float, goes: bool) -> None:
     listing = listed("data/x.lance", age_days=age)
     assert gone(index(), [], listing) == ({"data/x.lance": True} if goes else {})
     assert gone(index(), [], listing, delete_unverified=True) == {"data/x.lance": True}
+
+
+def test_parts_of_a_build_wait_seven_days_in_an_index_that_is_kept() -> None:
+    """A task that ran twice wrote one after the index was committed; other files of the index stay for ever."""
+    directory = index_dir(UUID(int=1))
+    part, other = f"{directory}/{index_part_name(UUID(int=2))}", f"{directory}/page_data.lance"
+    names = index((entry(1), [directory], []), (entry(2), [directory], []))
+    assert gone(names, [], listed(part, other, age_days=6.9)) == {}
+    assert gone(names, [entry(1)], listed(part, other, age_days=7)) == {part: True}
+    assert gone(names, [], listed(part, other), delete_unverified=True) == {part: True}
+    dropped = index((entry(1), [directory], []), (entry(2), [], []))
+    assert gone(dropped, [entry(1)], listed(part, other)) == {part: False, other: False}
 
 
 def test_what_an_interrupted_cleanup_meant_to_remove_goes_unless_it_is_named() -> None:

@@ -13,12 +13,12 @@ import pytest
 from tests.unit.operations.columns.tables import small_table
 
 import tablewright as tw
+from tablewright.data.task_context import TaskContext
 from tablewright.errors import InvalidRequest, StorageError
 from tablewright.operations.columns.add import ByFunction
 from tablewright.operations.columns.checkpoint import Checkpoint
 from tablewright.operations.columns.plan import ColumnsPlan
 from tablewright.operations.columns.read import live_windows
-from tablewright.reading.context import TaskContext
 
 
 def test_a_checkpoint_belongs_to_one_table_and_one_result(tmp_path: Path) -> None:

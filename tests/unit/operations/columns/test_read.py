@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tablewright as tw
+from tablewright.data.task_context import TaskContext
 from tablewright.operations.columns.add import BySql
 from tablewright.operations.columns.read import live_windows
-from tablewright.reading.context import TaskContext
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 100])

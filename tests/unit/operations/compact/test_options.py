@@ -54,7 +54,7 @@ def test_bad_options_are_refused(given: dict[str, Any], message: str) -> None:
         compaction_options({}, given)
 
 
-@pytest.mark.parametrize("given", [{"defer_index_remap": True}, {"compaction_mode": "force_binary_copy"}], ids=str)
+@pytest.mark.parametrize("given", [{"compaction_mode": "force_binary_copy"}], ids=str)
 def test_what_is_not_supported_is_refused_by_name(given: dict[str, Any]) -> None:
     with pytest.raises(UnsupportedFeature, match=next(iter(given))):
         compaction_options({}, given)

@@ -135,7 +135,7 @@ def test_files_that_no_version_names(tmp_path: Path) -> None:
 
 
 def test_not_all_manifests_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablewright.operations.health.history._BUDGET_BYTES", 1)
+    monkeypatch.setattr("tablewright.operations.health.measure.BUDGET_BYTES", 1)
     ds = tw.write_dataset({"id": [1]}, tmp_path)
     for number in range(4):
         ds.insert({"id": [number]})

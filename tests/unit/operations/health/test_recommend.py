@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tablewright.operations.health.values import (
     FragmentsHealth,
     IndexHealth,
     ReclaimableFiles,
+    Recommendation,
     RowsHealth,
     VersionsHealth,
 )
@@ -34,6 +36,10 @@ def _index(unindexed: int, columns: tuple[str, ...] = ("id",)) -> IndexHealth:
 
 
 def _actions(workload: str = "mixed", **given: Any) -> list[str]:
+    return [each.action for each in _recommended(workload, **given)]
+
+
+def _recommended(workload: str = "mixed", **given: Any) -> tuple[Recommendation, ...]:
     shape = {"count": 100, "data_files": 100, "small": 0, "target_rows": 10, "with_deletions": 0, "over_limit": 0}
     versions = {
         "count": 5,
@@ -59,7 +65,7 @@ def _actions(workload: str = "mixed", **given: Any) -> list[str]:
         compaction=given.get("compaction"),
     )
     assert all(each.reason.endswith(".") for each in found)
-    return [each.action for each in found]
+    return tuple(found)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +97,15 @@ def test_a_plan_without_tasks_overrules() -> None:
         tasks=0, fragments_before=0, fragments_after=0, rows_written=0, bytes_read=0, bytes_freed=0
     )
     assert _actions(over_limit=3, small=50, compaction=nothing) == ["none"]
+
+
+def test_indices_that_want_to_catch_up_and_why() -> None:
+    def reasons(**given: Any) -> str:
+        found = _recommended(indices=(replace(_index(0), **given),))
+        return next((each.reason for each in found if each.action == "optimize_indices"), "")
+
+    assert reasons() == ""
+    assert reasons(deferred_segments=2).startswith("id_idx has 2 segments with addresses from before a compaction")
+    assert "lost 3 fragments that were rewritten, and leaves 10 rows" in reasons(stale_fragments=3, unindexed_rows=10)
+    assert reasons(stale_fragments=3) == ""  # dead fragments alone cost nothing
+    assert reasons(unindexed_rows=900).startswith("id_idx leaves 900 rows")

@@ -95,7 +95,7 @@ def builder(dataset: Any, on: Any, limits: MergeLimits | None = None) -> Any:
     return merge if limits is None else merge._with(limits=limits)
 
 
-CHEAP_INDEX = MergeLimits(match=MatchLimits(lookup_ns=0, lookup_key_ns=0.001))
+CHEAP_INDEX = MergeLimits(match=MatchLimits(lookup_ns=0, lookup_key_ns=0.001, take_row_ns=0))
 """An index is asked, however few rows there are."""
 
 

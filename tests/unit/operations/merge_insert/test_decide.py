@@ -34,9 +34,9 @@ def pairs(*given: tuple[int, int]) -> Pairs:
 
 MATCHES = {
     0: FragmentMatches(
-        fragment_id=0, pairs=pairs((2, 0), (5, 3)), passed_over=pairs((7, 1)), unmatched=RowSet.of([0, 9])
+        fragment_id=0, pairs=pairs((2, 0), (5, 3)), passed_over=pairs((7, 1)), unmatched=(RowSet.of([0, 9]),)
     ),
-    1: FragmentMatches(fragment_id=1, pairs=Pairs(), unmatched=RowSet.of([])),
+    1: FragmentMatches(fragment_id=1, pairs=Pairs(), unmatched=(RowSet.of([]),)),
 }
 """Source rows 0 and 3 match, row 1 matches without satisfying the condition, rows 2, 4 and 5 match nothing."""
 

@@ -1,6 +1,6 @@
 """Values of one column as numbers: a value has the number of the equal value that was seen before, or -1.
 
-Two values are equal as they are in a BTREE (:mod:`tablewright.indices.btree_order`): by their bits. So -0.0 is not
+Two values are equal as they are in a BTREE (:mod:`tablewright.indices.btree.order`): by their bits. So -0.0 is not
 0.0, and NaN equals itself. Null is equal to nothing.
 
 - *Numbers* of up to 64 bits (also times, dates, booleans, floats by their bits) are looked up in a table that has a

@@ -2,8 +2,8 @@
 
 1. The key columns of some fragments are read in pieces; each piece's keys are looked up at once (:mod:`..keys`). Where
    an index or a shuffle has found the pairs already, nothing is looked up.
-2. Where the update has a condition, its columns are read for the pairs that were found, and for those only.
-3. Where rows that match nothing may be deleted, the columns of that condition are read along with the keys.
+2. Where clauses have conditions, their columns are read for the pairs that were found, and for those only.
+3. Where rows that match nothing may change or go, the columns of these conditions are read along with the keys.
 
 What comes back are offsets and positions, as arrays.
 
@@ -23,16 +23,17 @@ from tablewright.data.context import ReadContext
 from tablewright.data.prefetch import spread
 from tablewright.data.read import Rows, no_columns
 from tablewright.data.small import SmallRows
+from tablewright.data.task_context import TaskContext
 from tablewright.expressions.filters import Predicate
 from tablewright.format.fragment import FragmentList
 from tablewright.format.row_set import RowSet
 from tablewright.operations.merge_insert.keys.key_columns import KeyColumns
 from tablewright.operations.merge_insert.keys.key_table import KeyTable
-from tablewright.operations.merge_insert.match.condition import MatchCondition, true_where
+from tablewright.operations.merge_insert.match.condition import MatchConditions, chosen_clauses
 from tablewright.operations.merge_insert.match.pairs import FragmentMatches, PairOffsets, Pairs
 from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.merge_insert.source.shared import SharedKeys, SharedSource, key_table, opened
-from tablewright.reading.context import TaskContext
+from tablewright.reading.chosen import ChosenPart
 from tablewright.reading.fragment import FragmentScan
 from tablewright.reading.run import Part, parts_of
 from tablewright.reading.scan_task import ScanTask
@@ -49,17 +50,17 @@ class PairingTask:
     """Some fragments to be matched, as a message.
 
     ``known`` are pairs that were found already, by fragment id; these fragments are not searched, or none is if there
-    are no ``keys``. ``by_source`` says whether rows without a source row are wanted, ``by_source_condition`` which.
+    are no ``keys``. ``by_source`` says whether rows without a source row are wanted, ``by_source_conditions`` which.
     """
 
     scan: ScanTask
     key: KeyColumns
     keys: KeyTable | SharedKeys | None
     known: Mapping[int, Pairs] = field(default_factory=dict)
-    condition: MatchCondition | None = None
+    conditions: MatchConditions | None = None
     source: KeptSource | SharedSource | None = None
     by_source: bool = False
-    by_source_condition: Predicate | None = None
+    by_source_conditions: tuple[Predicate | None, ...] = (None,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,17 +88,20 @@ def find_pairs(task: PairingTask, context: ReadContext, world: World) -> Pairing
         task.scan.fragments if isinstance(task.scan.fragments, FragmentList) else FragmentList.of(task.scan.fragments)
     )
     reads, ids = task.scan.reads, fragments.ids.tolist()
-    searched = [place for place, id in enumerate(ids) if task.by_source or id not in task.known]
+    looks_at_all = task.by_source or not task.known
+    searched = range(len(ids)) if looks_at_all else [place for place, id in enumerate(ids) if id not in task.known]
     looked_up = _Looked()
     if searched:
         finder = _Finder(task, None if task.keys is None else key_table(task.keys, world))
         some = fragments if len(searched) == len(ids) else fragments.at(searched)
         first_rows = [task.scan.first_rows[place] for place in searched]
-        looked_up.add(spread(finder.find, finder.parts(parts_of(context, reads, some, first_rows))))
-    judge = None if task.condition is None else _Judge(task.condition, task, world)
+        parts = parts_of(context, reads, some, first_rows, task.scan.chosen)
+        looked_up.add(spread(finder.find, finder.parts(parts)))
+    judge = None if task.conditions is None else _Judge(task.conditions, task, world)
     shapes = reads.shapes()
     matches, rows_read, bytes_read = [], looked_up.rows, looked_up.nbytes
-    for place, id in enumerate(ids):
+    told = {*looked_up.by_fragment, *task.known}  # most fragments have nothing to say
+    for place, id in [(place, id) for place, id in enumerate(ids) if task.by_source or id in told]:
         own = looked_up.by_fragment.get(id, ())
         known = task.known.get(id)
         if not own and not known and not task.by_source:
@@ -113,20 +117,23 @@ def find_pairs(task: PairingTask, context: ReadContext, world: World) -> Pairing
     return PairingResult(found=tuple(matches), rows_read=rows_read, bytes_read=bytes_read)
 
 
-def _unmatched(task: PairingTask, parts: Sequence[_Part]) -> RowSet | None:
+def _unmatched(task: PairingTask, parts: Sequence[_Part]) -> tuple[RowSet, ...] | None:
     if not task.by_source:
         return None
-    return RowSet.of(np.concatenate([part.unmatched for part in parts])) if parts else RowSet()
+    return tuple(
+        RowSet.of(np.concatenate([part.unmatched[number] for part in parts])) if parts else RowSet()
+        for number in range(len(task.by_source_conditions))
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- finding
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """What was found in a piece: pairs, and rows without a source row where these are wanted."""
+    """What was found in a piece: pairs, and rows without a source row, by clause, where these are wanted."""
 
     fragment_id: int
     pairs: Pairs
-    unmatched: PairOffsets
+    unmatched: tuple[PairOffsets, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,20 +206,23 @@ class _Finder:
 
     def _parts(self, piece: _Read, positions: np.ndarray) -> Iterator[_Part]:
         hits = np.flatnonzero(positions >= 0)
-        none = Pairs().offsets
+        clauses = len(self._task.by_source_conditions)
+        none = (Pairs().offsets,) * clauses
         for id, places in piece.by_fragment(hits):
             yield _Part(id, Pairs(piece.offsets_at(places), positions[places]), none)
         if self._task.by_source:
-            for id, places in piece.by_fragment(self._unmatched(piece.batch, positions)):
-                yield _Part(id, Pairs(), piece.offsets_at(places))
+            for number, unmatched in enumerate(self._unmatched(piece.batch, positions)):
+                for id, places in piece.by_fragment(unmatched):
+                    offsets = piece.offsets_at(places)
+                    yield _Part(id, Pairs(), (*none[:number], offsets, *none[number + 1 :]))
 
-    def _unmatched(self, batch: pa.RecordBatch, positions: np.ndarray) -> np.ndarray:
-        missing = np.flatnonzero(positions < 0)
-        condition = self._task.by_source_condition
-        if condition is not None and len(missing):
-            rows = batch if len(missing) == batch.num_rows else batch.take(pa.array(missing))
-            missing = missing[true_where(condition, rows)]
-        return missing
+    def _unmatched(self, batch: pa.RecordBatch, positions: np.ndarray) -> list[np.ndarray]:
+        missing, conditions = np.flatnonzero(positions < 0), self._task.by_source_conditions
+        if conditions == (None,) or not len(missing):
+            return [missing] * len(conditions)
+        rows = batch if len(missing) == batch.num_rows else batch.take(pa.array(missing))
+        chosen = chosen_clauses(conditions, rows)
+        return [missing[chosen == number] for number in range(len(conditions))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,9 +245,13 @@ def _read(part: Part) -> Iterator[_Read]:
                 run.batch, partial(_by_fragment, part, run), lambda places: run.offsets[places].astype(np.uint32)
             )
         return
-    for scan, start, stop in part:
-        for rows in scan.read(start, stop):
-            yield _Read(rows.batch, partial(_of_one, scan.fragment.id), partial(_offsets_at, rows))
+    pieces = (
+        part.read()
+        if isinstance(part, ChosenPart)
+        else ((scan, rows) for scan, start, stop in part for rows in scan.read(start, stop))
+    )
+    for scan, rows in pieces:
+        yield _Read(rows.batch, partial(_of_one, scan.fragment.id), partial(_offsets_at, rows))
 
 
 def _by_fragment(part: SmallRun, run: SmallRows, places: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -252,7 +266,7 @@ def _of_one(fragment_id: int, places: np.ndarray) -> list[tuple[int, np.ndarray]
 def _rows_of(part: Part) -> int:
     if isinstance(part, SmallRun):
         return int(part.scan.fragments.physical_rows[part.start : part.stop].sum())
-    return sum(stop - start for _, start, stop in part)
+    return len(part.rows) if isinstance(part, ChosenPart) else sum(stop - start for _, start, stop in part)
 
 
 def offsets_of(rows: Rows) -> PairOffsets:
@@ -266,14 +280,14 @@ def _offsets_at(rows: Rows, places: np.ndarray) -> PairOffsets:
 
 # -------------------------------------------------------------------------------------------------------------- judging
 class _Judge:
-    """Asks the condition about pairs."""
+    """Asks the conditions about pairs."""
 
-    def __init__(self, condition: MatchCondition, task: PairingTask, world: World) -> None:
+    def __init__(self, conditions: MatchConditions, task: PairingTask, world: World) -> None:
         assert task.source is not None
-        self._condition, self._source = condition, opened(task.source, world)
+        self._conditions, self._source = conditions, opened(task.source, world)
 
     def judged(self, scan: FragmentScan, matched: FragmentMatches) -> tuple[FragmentMatches, int]:
-        """The matches with those pairs only that satisfy the condition; and how many bytes were read for it."""
+        """The matches with those pairs only that a clause takes; and how many bytes were read for it."""
         pairs = matched.pairs
         offsets = pairs.offsets.astype(np.int64)
         windows = list(self._windows(scan, Rows(no_columns(len(offsets)), chosen=offsets)))
@@ -281,23 +295,24 @@ class _Judge:
         answers = spread(
             lambda place: self._answer(scan, *place), zip(windows, np.split(pairs.positions, ends[:-1]), strict=True)
         )
-        passes = np.concatenate([answer for answer, _ in answers])
+        chosen = np.concatenate([answer for answer, _ in answers])
+        passes, one = chosen >= 0, len(self._conditions.items) == 1
         judged = FragmentMatches(
             fragment_id=matched.fragment_id,
-            pairs=pairs.where(passes),
+            pairs=Pairs(pairs.offsets[passes], pairs.positions[passes], None if one else chosen[passes]),
             passed_over=pairs.where(~passes),
             unmatched=matched.unmatched,
         )
         return judged, sum(nbytes for _, nbytes in answers)
 
     def _windows(self, scan: FragmentScan, rows: Rows) -> Iterator[Rows]:
-        step = self._source.rows_per_batch_of(self._condition.source_columns)
+        step = self._source.rows_per_batch_of(self._conditions.source_columns)
         for window in scan.windows(rows):
             for begin in range(0, len(window), step):
                 yield window.slice(begin, min(len(window), begin + step))
 
     def _answer(self, scan: FragmentScan, rows: Rows, positions: np.ndarray) -> tuple[np.ndarray, int]:
         (target,) = scan.complete(rows)
-        columns = self._condition.source_columns
+        columns = self._conditions.source_columns
         source = self._source.take(positions, columns) if columns else no_columns(len(positions))
-        return self._condition.mask(source, target), int(target.nbytes)
+        return self._conditions.choose(source, target), int(target.nbytes)

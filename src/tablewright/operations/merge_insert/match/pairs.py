@@ -14,35 +14,48 @@ from tablewright.format.row_address import RowAddress
 from tablewright.format.row_set import RowSet
 from tablewright.operations.merge_insert.keys.key_table import Positions
 
-__all__ = ["FragmentMatches", "PairOffsets", "Pairs", "by_fragment", "united"]
+__all__ = ["ClauseNumbers", "FragmentMatches", "PairOffsets", "Pairs", "by_fragment", "united"]
 
+ClauseNumbers = npt.NDArray[np.int8]
 PairOffsets = npt.NDArray[np.uint32]  # half as wide as elsewhere: there is one per matched row of the table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Rows of one fragment, by ascending offsets, and for each the position of the source row with its key."""
+    """Rows of one fragment, by ascending offsets, and for each the position of the source row with its key.
+
+    ``clauses`` are the numbers of the clauses that take them, ``None`` if that is the first for all. Rows that no
+    source row matches have the position -1.
+    """
 
     offsets: PairOffsets = field(default_factory=lambda: np.zeros(0, np.uint32))
     positions: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
+    clauses: ClauseNumbers | None = None
 
     def __post_init__(self) -> None:
         assert len(self.offsets) == len(self.positions), "each row has one source row: others would shift"
+        assert self.clauses is None or len(self.clauses) == len(self.offsets), "each row has one clause"
 
     def __len__(self) -> int:
         return len(self.offsets)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Pairs:
         """Some of them."""
-        return Pairs(self.offsets[mask], self.positions[mask])
+        clauses = None if self.clauses is None else self.clauses[mask]
+        return Pairs(self.offsets[mask], self.positions[mask], clauses)
+
+    @property
+    def numbers(self) -> ClauseNumbers:
+        """The numbers of their clauses."""
+        return np.zeros(len(self), np.int8) if self.clauses is None else self.clauses
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel light: source positions mostly fit 32 bits, and offsets are often a range."""
         offsets: Any = self.offsets
         if len(self) and int(offsets[-1]) - int(offsets[0]) + 1 == len(self):
             offsets = range(int(offsets[0]), int(offsets[-1]) + 1)
-        small = len(self) and int(self.positions.max()) < 2**32
-        return _unpacked, (offsets, self.positions.astype(np.uint32) if small else self.positions)
+        small = len(self) and int(self.positions.max()) < 2**32 and int(self.positions.min()) >= 0
+        return _unpacked, (offsets, self.positions.astype(np.uint32) if small else self.positions, self.clauses)
 
     @staticmethod
     def joined(parts: Iterable[Pairs]) -> Pairs:
@@ -52,16 +65,20 @@ class Pairs:
             return given[0] if given else Pairs()
         offsets = np.concatenate([part.offsets for part in given])
         positions = np.concatenate([part.positions for part in given])
+        clauses = None
+        if any(part.clauses is not None for part in given):
+            clauses = np.concatenate([part.numbers for part in given])
         if np.any(offsets[1:] < offsets[:-1]):
             order = np.argsort(offsets, kind="stable")
             offsets, positions = offsets[order], positions[order]
-        return Pairs(offsets, positions)
+            clauses = None if clauses is None else clauses[order]
+        return Pairs(offsets, positions, clauses)
 
 
-def _unpacked(offsets: PairOffsets | range, positions: npt.NDArray[Any]) -> Pairs:
+def _unpacked(offsets: PairOffsets | range, positions: npt.NDArray[Any], clauses: ClauseNumbers | None = None) -> Pairs:
     if isinstance(offsets, range):
         offsets = np.arange(offsets.start, offsets.stop, dtype=np.uint32)
-    return Pairs(offsets, positions.astype(np.int64, copy=False))
+    return Pairs(offsets, positions.astype(np.int64, copy=False), clauses)
 
 
 def by_fragment(addresses: npt.NDArray[np.uint64], positions: Positions) -> Iterator[tuple[int, Pairs]]:
@@ -84,19 +101,20 @@ class FragmentMatches:
     """What was found in one fragment.
 
     ``pairs`` match, and satisfy the condition if there is one; those ``passed_over`` match without satisfying it.
-    ``unmatched`` are the rows that no source row matches and that may go, ``None`` if that was not asked for.
+    ``unmatched`` are the rows that no source row matches, by the clause that takes them; ``None`` if that was not asked
+    for.
     """
 
     fragment_id: int
     pairs: Pairs
     passed_over: Pairs = field(default_factory=Pairs)
-    unmatched: RowSet | None = None
+    unmatched: tuple[RowSet, ...] | None = None
 
     def united(self, other: FragmentMatches) -> FragmentMatches:
         """What two passes over a fragment found, each with other keys: unmatched is what neither knows."""
         unmatched = None
         if self.unmatched is not None and other.unmatched is not None:
-            unmatched = self.unmatched & other.unmatched
+            unmatched = tuple(mine & theirs for mine, theirs in zip(self.unmatched, other.unmatched, strict=True))
         return FragmentMatches(
             fragment_id=self.fragment_id,
             pairs=Pairs.joined((self.pairs, other.pairs)),

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
+from tablewright.data.task_context import TaskContext
 from tablewright.format.row_address import RowAddress
 from tablewright.operations.merge_insert.keys.key_columns import KeyColumns
 from tablewright.operations.merge_insert.keys.key_table import Positions
@@ -27,7 +28,6 @@ from tablewright.operations.merge_insert.limits import DEFAULT_MERGE_LIMITS, Mat
 from tablewright.operations.merge_insert.match.pairing import offsets_of
 from tablewright.operations.merge_insert.match.pairs import Pairs, by_fragment
 from tablewright.operations.merge_insert.source.shared import KeyRange, SharedSource, opened
-from tablewright.reading.context import TaskContext
 from tablewright.reading.run import fragment_scans
 from tablewright.reading.scan_task import ScanTask
 from tablewright.world import World

@@ -11,22 +11,37 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from tablewright.errors import InvalidRequest
 from tablewright.format.fragment import FragmentList
-from tablewright.indices import find_rows
+from tablewright.format.index import IndexMetadata
+from tablewright.format.row_set import RowSet
+from tablewright.indices import btree, find_rows
+from tablewright.indices.query import IsIn
 from tablewright.operations.merge_insert.keys.key_table import KeyTable, Positions
 from tablewright.operations.merge_insert.match.pairing import PairingTask
 from tablewright.operations.merge_insert.match.pairs import FragmentMatches, Pairs, by_fragment
 from tablewright.operations.merge_insert.match.shuffle import KeyPlaces, SourceKeysTask, TableKeysTask, source_tasks
-from tablewright.operations.merge_insert.match.strategy import Strategy
+from tablewright.operations.merge_insert.match.strategy import Hits, Strategy
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.distinct import ambiguous
 from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.merge_insert.source.shared import SharedKeys, SharedSource, source_keys
+from tablewright.reading.chosen import ChosenRows
 from tablewright.reading.projection import RowLayout
 from tablewright.reading.scan_task import ScanTask
 from tablewright.snapshot.snapshot import Snapshot
 
-__all__ = ["index_pairs", "known_matches", "pairing_tasks", "shuffle_tasks", "shuffled_pairs"]
+__all__ = [
+    "expected_hits",
+    "index_candidates",
+    "index_pairs",
+    "known_matches",
+    "pairing_tasks",
+    "shuffle_tasks",
+    "shuffled_pairs",
+]
+
+_SAMPLE_ROWS = 512
 
 
 def index_pairs(snapshot: Snapshot, plan: MergePlan, strategy: Strategy, source: KeptSource) -> dict[int, Pairs]:
@@ -40,6 +55,41 @@ def index_pairs(snapshot: Snapshot, plan: MergePlan, strategy: Strategy, source:
             if id in asked:
                 found.setdefault(id, []).append(pairs)
     return {id: Pairs.joined(parts) for id, parts in found.items()}
+
+
+def index_candidates(
+    snapshot: Snapshot, plan: MergePlan, strategy: Strategy, source: KeptSource
+) -> dict[int, ChosenRows]:
+    """The rows in the indexed fragments whose one key column is that of a source row, by fragment id."""
+    assert strategy.narrows is not None
+    asked, found = frozenset(strategy.indexed), dict[int, RowSet]()
+    for rows in strategy.ranges:
+        keys = _whole(source_keys(source, plan.key, rows)[strategy.narrows])
+        distinct = keys if pa.types.is_floating(keys.type) else keys.unique()  # which merges the two zeros
+        positions, addresses = find_rows(snapshot, strategy.segments, distinct)
+        for id, pairs in by_fragment(addresses, positions):
+            if id in asked:
+                found[id] = found.get(id, RowSet()) | RowSet.of(pairs.offsets)
+    return {id: ChosenRows(rows, exact=False) for id, rows in found.items()}
+
+
+def expected_hits(snapshot: Snapshot, plan: MergePlan, source: KeptSource) -> Hits:
+    """How many rows an index on one of the key columns would find, from a sample of the source's keys."""
+    rows = (0, min(source.num_rows, _SAMPLE_ROWS))
+
+    def hits(place: int, segments: tuple[IndexMetadata, ...]) -> float:
+        keys = _whole(source_keys(source, plan.key, rows)[place]).drop_null()
+        distinct = keys if pa.types.is_floating(keys.type) else keys.unique()
+        if not len(distinct):
+            return 0.0
+        try:
+            found = sum(btree.estimate(snapshot, index, IsIn(distinct)) or 0.0 for index in segments)
+        except InvalidRequest:  # keys of a type that this index does not hold
+            return float(plan.fragments.total_live_rows)
+        seen_before = 1 - len(distinct) / len(keys)
+        return found * (1 + (source.num_rows / rows[1] - 1) * (1 - seen_before))
+
+    return hits
 
 
 def shuffle_tasks(
@@ -78,7 +128,7 @@ def _whole(keys: pa.ChunkedArray) -> pa.Array:
 
 def known_matches(plan: MergePlan, known: Mapping[int, Pairs]) -> list[FragmentMatches]:
     """What was found, where nothing else has to be asked about it."""
-    if plan.condition is not None or plan.clauses.delete_by_source:
+    if plan.conditions is not None or plan.clauses.changes_unmatched:
         return []
     return [FragmentMatches(fragment_id=id, pairs=pairs) for id, pairs in known.items() if len(pairs)]
 
@@ -89,13 +139,14 @@ def pairing_tasks(
     keys: KeyTable | SharedKeys | None,
     source: KeptSource | SharedSource,
     known: Mapping[int, Pairs],
+    candidates: Mapping[int, ChosenRows] | None = None,
 ) -> tuple[PairingTask, ...]:
     """Tasks for the fragments that have to be read: for their keys, or to ask the conditions about known pairs.
 
-    Without ``keys`` all pairs are known.
+    Without ``keys`` all pairs are known. Of fragments in ``candidates`` only these rows may match.
     """
-    by_source = plan.clauses.delete_by_source
-    asked = known if plan.condition is not None or by_source else {}
+    by_source = plan.clauses.changes_unmatched
+    asked = known if plan.conditions is not None or by_source else {}
     searched = () if keys is None else strategy.scanned
     condition_only = [id for id, pairs in asked.items() if by_source or len(pairs)]
     return tuple(
@@ -104,12 +155,16 @@ def pairing_tasks(
             key=plan.key,
             keys=keys,
             known={id: asked[id] for id in scan.fragment_ids if id in asked} if asked else {},
-            condition=plan.condition,
-            source=None if plan.condition is None else source,
+            conditions=plan.conditions,
+            source=None if plan.conditions is None else source,
             by_source=by_source,
-            by_source_condition=plan.by_source_condition,
+            by_source_conditions=plan.by_source_conditions,
         )
-        for scan in _scans(plan.scan, plan.fragments, [*searched, *condition_only])
+        for scan in _scans(
+            replace(plan.scan, chosen=candidates or {}),
+            plan.fragments,
+            [*searched, *condition_only, *(candidates or ())],
+        )
     )
 
 

@@ -1,7 +1,8 @@
 """How the rows of the table find their keys. Pure, and explained: the cheapest way that serves.
 
-- *index*: a BTREE on the one key column is asked for the fragments that it covers; the rest is scanned. It pays off for
-  few keys in many rows, and can't tell which rows match nothing.
+- *index*: a BTREE on the key column is asked for the fragments that it covers; the rest is scanned. It pays off for
+  few keys in many rows, and can't tell which rows match nothing. Of several key columns the index that finds fewest
+  rows is asked; only these are read, and compared with the whole key.
 - *broadcast*: all keys of the source go to every task, which reads the key columns of its fragments.
 - *shuffle*: more keys than a Spark worker should hold: Spark brings the keys of both sides together and sorts them.
 - *passes*: more keys than this process should hold: they go through the table in several turns.
@@ -9,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -29,10 +30,15 @@ __all__ = ["Strategy", "choose_strategy", "key_ranges", "scan_bytes", "too_many_
 
 _KEY_BYTES_UNKNOWN = 16
 
+Hits = Callable[[int, tuple[IndexMetadata, ...]], float]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """The chosen way and the reason. ``segments`` of an index answer for the fragments ``indexed``."""
+    """The chosen way and the reason. ``segments`` of an index answer for the fragments ``indexed``.
+
+    ``narrows``: the index is on this one of several key columns, and the rows that it finds are read.
+    """
 
     name: str
     why: str
@@ -40,6 +46,7 @@ class Strategy:
     ranges: tuple[KeyRange, ...]
     segments: tuple[IndexMetadata, ...] = ()
     indexed: tuple[int, ...] = ()
+    narrows: int | None = None
 
     def __str__(self) -> str:
         text = f"  strategy: {self.name}: {self.why}"
@@ -59,34 +66,45 @@ def choose_strategy(
     ranges: tuple[KeyRange, ...] = (),
     *,
     shuffles: bool = False,
-    known: Container[int] = (),
+    known: Collection[int] = (),
+    hits: Hits | None = None,
 ) -> Strategy:
     """Decide how to match ``source_rows`` keys; ``None``: it is not known how many there will be.
 
     ``shuffles`` says that Spark is to bring the keys together; in the fragments ``known`` nothing has to be found.
+    ``hits`` tells about how many rows the index on one of several key columns finds, by the column's place in the key.
     """
-    every = tuple(id for id in plan.fragments.ids.tolist() if id not in known)
+    ids = plan.fragments.ids.tolist()
+    every = tuple(id for id in ids if id not in known) if known else tuple(ids)
     ranges = ranges or ((0, source_rows or 0),)
     scans = _Scans(every, ranges, source_rows, shuffles, plan.limits.match)
     if shuffles:
         return scans.because("so many keys are not looked up in an index")
-    if len(plan.key.paths) != 1:
-        return scans.because(f"the key has {len(plan.key.paths)} columns, and no index serves that")
-    segments = usable_btrees(snapshot, plan.key.ids[0])
-    if not segments:
-        return scans.because("there is no BTREE index on the key")
+    several = len(plan.key.paths) > 1
+    found = [(place, usable_btrees(snapshot, field_id)) for place, field_id in enumerate(plan.key.ids)]
+    choices = [(0.0 if hits is None or not several else hits(*each), *each) for each in found if each[1]]
+    if not choices:
+        parts = f"any of the key's {len(plan.key.paths)} columns" if several else "the key"
+        return scans.because(f"there is no BTREE index on {parts}")
+    expected, place, segments = min(choices, key=lambda choice: choice[0])
     if not plan.clauses.use_index:
         return scans.because("use_index=False was asked for")
-    if plan.clauses.delete_by_source:
+    if plan.clauses.changes_unmatched:
         return scans.because("rows without a source row are wanted too, which no index knows")
     fragments = FrozenBitMap(covered(snapshot, segments)) & FrozenBitMap(every)
     rows = _rows_in(plan, fragments)
     costs = plan.limits.match
-    limit = max(0, int((rows * _row_ns(plan) - costs.lookup_ns) / costs.lookup_key_ns))
-    facts = f"the index covers {rows} rows in {len(fragments)} of {len(every)} fragments"
+    taken = expected * costs.take_row_ns
+    limit = max(0, int((rows * _row_ns(plan) - costs.lookup_ns - taken) / costs.lookup_key_ns))
+    subject = f"the index on {plan.key.names[place]}" if several else "the index"
+    facts = f"{subject} covers {rows} rows in {len(fragments)} of {len(every)} fragments"
     if source_rows is not None and source_rows > limit:
         return scans.because(f"{facts}, and reading their keys costs less than looking up {source_rows}")
     keys = f"up to about {limit} keys" if source_rows is None else f"{source_rows} keys"
+    if several:
+        keys += (
+            ", and reading the rows that it finds," if hits is None else f", and reading about {round(expected)} rows,"
+        )
     return Strategy(
         name="index",
         why=f"{facts}: asking it for {keys} costs less than reading theirs",
@@ -94,6 +112,7 @@ def choose_strategy(
         ranges=ranges,
         segments=segments,
         indexed=tuple(fragments),
+        narrows=place if several else None,
     )
 
 

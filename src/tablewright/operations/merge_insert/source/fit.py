@@ -3,7 +3,8 @@
 - Columns may come in any order, and some may be missing: a *partial* source changes the columns it gives. Of a struct
   it may give some members only; the others keep their values. Structs in lists have to be complete where rows are
   updated, since nothing tells which of the old items a new one replaces; new rows have null in missing members.
-- Types that widen safely are cast (:mod:`.widening`); all others, and unknown columns, are refused in Lance's words.
+- Types that fit (:mod:`tablewright.data.fit_types`) are cast; others, and unknown columns, are refused in Lance's
+  words.
 - Rows that are inserted need a value, or may be null, in all columns. Where none are inserted a null that may not be in
   the table is looked at when it is about to be written: rows that match nothing, or are deleted, may hold any.
 """
@@ -12,21 +13,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import pyarrow as pa
 import pyarrow.types as at
 
 from tablewright.data.conform import conform
-from tablewright.errors import InvalidRequest, SchemaMismatch, UnsupportedFeature
+from tablewright.data.fit_types import fits, is_any_list, refusal
+from tablewright.errors import SchemaMismatch, UnsupportedFeature
 from tablewright.format.blobs import as_rows
 from tablewright.format.field import is_blob_v2
-from tablewright.format.schema import Schema, schema_differences
+from tablewright.format.schema import Schema
 from tablewright.operations.merge_insert.clauses import InvalidMerge
 from tablewright.operations.merge_insert.keys.key_columns import KeyColumns
-from tablewright.operations.merge_insert.source.widening import widens
 
-__all__ = ["FittedSchema", "fit_schema", "fitted_batches", "new_columns"]
+__all__ = [
+    "FittedSchema",
+    "check_insertable",
+    "fit_read_columns",
+    "fit_schema",
+    "fitted_batches",
+    "new_columns",
+    "types_once_fitted",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +42,16 @@ class FittedSchema:
     """What a source gives of a table.
 
     ``schema`` are the columns, in the table's order and types, structs with the given members only; ``table`` is all of
-    the table. ``in_part`` are the columns of which some members are missing.
+    the table. ``in_part`` are the columns of which some members are missing. ``only_read`` are columns after the
+    others, in their own types, that expressions read and that no row gets as they are. ``reads_some``: the source may
+    have more columns, which nobody asks for.
     """
 
     table: Schema
     schema: pa.Schema
     in_part: tuple[str, ...] = ()
+    only_read: tuple[str, ...] = ()
+    reads_some: bool = False
 
     @property
     def rows(self) -> Schema:
@@ -49,7 +61,7 @@ class FittedSchema:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that are given, in the table's order."""
-        return tuple(self.schema.names)
+        return tuple(self.schema.names[: len(self.schema) - len(self.only_read)])
 
     @property
     def is_full(self) -> bool:
@@ -118,6 +130,53 @@ def fit_schema(
     return FittedSchema(table=table, schema=pa.schema(given), in_part=in_part)
 
 
+def fit_read_columns(
+    table: Schema, incoming: pa.Schema, key: KeyColumns, read: Iterable[str], *, takes_all: bool, updates: bool
+) -> FittedSchema:
+    """The source of clauses with expressions: its key, the columns that they ``read``, and no others.
+
+    ``takes_all``: some clause takes rows as they are. Then columns of the table have to fit it, and what is neither of
+    the table nor read is refused. Nulls are looked at when rows are written.
+    """
+    known, read = frozenset(table.names), frozenset(read)
+    fits = known if takes_all else frozenset(key.columns)
+    given = [field for field in incoming if field.name in fits or (takes_all and field.name not in read)]
+    fitted = fit_schema(table, pa.schema(given), key, inserts=False, updates=updates)
+    taken = frozenset(fitted.schema.names)
+    extra = [field.with_nullable(True) for field in incoming if field.name in read and field.name not in taken]
+    return FittedSchema(
+        table=table,
+        schema=pa.schema([*fitted.schema, *extra]),
+        in_part=fitted.in_part,
+        only_read=tuple(field.name for field in extra),
+        reads_some=True,
+    )
+
+
+def types_once_fitted(table: Schema, incoming: pa.Schema, names: Iterable[str]) -> pa.Schema:
+    """The source's columns in the types that they are kept in, if those with these names are fitted to the table."""
+    known, fits = table.to_arrow(), frozenset(names)
+    return pa.schema([_once_fitted(known, field) if field.name in fits else field for field in incoming])
+
+
+def _once_fitted(known: pa.Schema, own: pa.Field) -> pa.Field:
+    if own.name not in known.names:
+        return own
+    kind = _given_type(known.field(own.name).type, own.type)
+    return own.with_type(kind) if fits(own.type, kind) else own
+
+
+def check_insertable(table: Schema, given: Iterable[str]) -> None:
+    """Refuse new rows with values in these columns only, if others may not be null."""
+    names = frozenset(given)
+    missing = [field.name for field in table.to_arrow() if field.name not in names and not field.nullable]
+    if missing:
+        raise InvalidMerge(
+            f"Invalid user input: Cannot insert rows without values for the column(s) {missing}, which are "
+            "non-nullable: give them values in every insert clause."
+        )
+
+
 def _check_blobs(table: Schema, incoming: pa.Schema) -> None:
     for blob in table.blobs:
         if is_blob_v2(blob) and _gives(incoming, [table.by_id(id).name for id in (*table.ancestors(blob.id), blob.id)]):
@@ -144,14 +203,16 @@ def _gives(incoming: pa.Schema, path: list[str]) -> bool:
 
 def fitted_batches(fitted: FittedSchema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The source's batches in the table's order and types; a null where none may be is refused."""
+    names = fitted.schema.names
     for batch in batches:
         if batch.num_rows:
-            yield conform(batch, fitted.schema)
+            given = batch if not fitted.reads_some else batch.select(names)
+            yield conform(given, fitted.schema)
 
 
 def _differences(table: Schema, known: pa.Schema, field: pa.Field, updates: bool) -> tuple[str, ...]:
     kind = known.field(field.name).type
-    if widens(field.type, _given_type(kind, field.type)) and _castable(field.type, _given_type(kind, field.type)):
+    if fits(field.type, _given_type(kind, field.type)):
         lacking = list(_lacking(field.type, kind, field.name, updates))
         if not lacking:
             return ()
@@ -160,8 +221,9 @@ def _differences(table: Schema, known: pa.Schema, field: pa.Field, updates: bool
             "unexpected=[]: structs in lists need all their members where rows are updated, others at least one",
         )
     own = next(each for each in table.top_level if each.name == field.name)
-    found = schema_differences(table.project_ids(table.descendants(own.id)), pa.schema([field]))
-    return found or (f"`{field.name}` should have type {kind} but type was {field.type}",)
+    mismatch = refusal(table.project_ids(table.descendants(own.id)), pa.schema([field]))
+    words = f"`{field.name}` should have type {kind} but type was {field.type}"
+    return (words,) if mismatch is None else mismatch.differences
 
 
 def _lacking(own: pa.DataType, known: pa.DataType, path: str, updates: bool) -> Iterator[str]:
@@ -171,7 +233,7 @@ def _lacking(own: pa.DataType, known: pa.DataType, path: str, updates: bool) -> 
             yield from (f"{path}.{member.name}" for member in known)
         for member in own:
             yield from _lacking(member.type, known.field(member.name).type, f"{path}.{member.name}", updates)
-    elif updates and _is_list(own) and _is_list(known):
+    elif updates and is_any_list(own) and is_any_list(known):
         below = f"{path}.{known.value_field.name}"
         if at.is_struct(own.value_type) and at.is_struct(known.value_type):
             names = {member.name for member in own.value_type}
@@ -179,22 +241,10 @@ def _lacking(own: pa.DataType, known: pa.DataType, path: str, updates: bool) -> 
         yield from _lacking(own.value_type, known.value_type, below, updates)
 
 
-def _is_list(kind: pa.DataType) -> TypeGuard[pa.ListType | pa.LargeListType | pa.FixedSizeListType]:
-    return at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind)
-
-
 def _optional(field: pa.Field) -> pa.Field:
     """The field, and the members of its structs, with nulls allowed."""
     kind = pa.struct([_optional(member) for member in field.type]) if at.is_struct(field.type) else field.type
     return field.with_type(kind).with_nullable(True)
-
-
-def _castable(own: pa.DataType, wanted: pa.DataType) -> bool:
-    try:
-        conform(pa.record_batch([pa.nulls(0, own)], names=["x"]), pa.schema([pa.field("x", wanted)]))
-    except InvalidRequest:
-        return False
-    return True
 
 
 def _given(known: pa.Field, own: pa.Field) -> pa.Field:

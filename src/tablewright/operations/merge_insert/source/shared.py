@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablewright.data.read import Rows, no_columns
+from tablewright.data.task_context import TaskContext
 from tablewright.data.write import WriteOptions, write_fragments
 from tablewright.format.fragment import Fragment
 from tablewright.format.naming import data_paths
@@ -22,7 +23,6 @@ from tablewright.format.schema import Schema
 from tablewright.operations.merge_insert.keys.key_columns import KeyColumns
 from tablewright.operations.merge_insert.keys.key_table import KeyTable, Positions
 from tablewright.operations.merge_insert.source.kept import KeptSource
-from tablewright.reading.context import TaskContext
 from tablewright.reading.fragment import FragmentScan, ReadPlan
 from tablewright.reading.projection import select_columns
 from tablewright.reading.run import fragment_scans

@@ -13,17 +13,20 @@ import numpy as np
 import pyarrow as pa
 
 from tablewright.data.prefetch import prefetch
+from tablewright.data.task_context import TaskContext
 from tablewright.data.write import WriteOptions, write_fragments
 from tablewright.format.fragment import Fragment
 from tablewright.format.manifest import BasePath
 from tablewright.format.row_set import RowSet
-from tablewright.operations.merge_insert.decide import Actions
+from tablewright.operations.merge_insert.changes import Changes, Inserts
+from tablewright.operations.merge_insert.decide import Actions, changed_in
 from tablewright.operations.merge_insert.keys.key_table import Positions
 from tablewright.operations.merge_insert.match.pairs import Pairs
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.fit import FittedSchema
 from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.merge_insert.source.shared import SharedSource, opened
+from tablewright.operations.merge_insert.write.changed import ChangedColumns, ChangedRows, ClauseValues, inserted_rows
 from tablewright.operations.merge_insert.write.values import SourceColumns, SourceRows
 from tablewright.operations.rewrite.costs import REWRITE_COLUMNS, REWRITE_ROWS, FragmentChoice
 from tablewright.operations.rewrite.finish import InsertedRows, Rewritten
@@ -31,9 +34,8 @@ from tablewright.operations.rewrite.fragment_change import FragmentChange
 from tablewright.operations.rewrite.groups import row_groups
 from tablewright.operations.rewrite.hide import HiddenRows, hide_each
 from tablewright.operations.rewrite.limits import RewriteLimits
-from tablewright.operations.rewrite.move import MovedRows, move_rows
-from tablewright.operations.rewrite.patch import PatchedColumns, patch_columns
-from tablewright.reading.context import TaskContext
+from tablewright.operations.rewrite.move import MovedRows, NewRows, move_rows
+from tablewright.operations.rewrite.patch import NewColumns, PatchedColumns, patch_columns
 from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.world import World
 
@@ -76,6 +78,7 @@ class MergeRowsTask:
     file_version: str
     limits: RewriteLimits
     parts: tuple[MergePart, ...]
+    changes: Changes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +92,7 @@ class MergeColumnsTask:
     source: KeptSource | SharedSource
     file_version: str
     part: MergePart
+    changes: Changes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +104,7 @@ class InsertTask:
     positions: Positions
     file_version: str
     limits: RewriteLimits
+    inserts: Inserts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +134,19 @@ def run_merge_write(task: MergeWriteTask, world: World) -> Rewritten:
 
 def _run_rows(task: MergeRowsTask, world: World) -> MovedRows:
     context = TaskContext(world, task.base_paths)
+    source = opened(task.source, world)
     positions = np.concatenate([part.pairs.positions for part in task.parts])
+    rows: NewRows
+    if task.changes is None:
+        rows = SourceRows(task.fitted, source, positions)
+    else:
+        numbers = np.concatenate([part.pairs.numbers for part in task.parts])
+        rows = ChangedRows(ClauseValues(task.fitted, task.changes, source, positions, numbers))
     return move_rows(
         context,
         world,
         task.fitted.rows,
-        SourceRows(task.fitted, opened(task.source, world), positions),
+        rows,
         [part.change for part in task.parts],
         version=task.version,
         file_version=task.file_version,
@@ -143,12 +155,18 @@ def _run_rows(task: MergeRowsTask, world: World) -> MovedRows:
 
 
 def _run_columns(task: MergeColumnsTask, world: World) -> PatchedColumns:
-    context = TaskContext(world, task.base_paths)
+    context, pairs = TaskContext(world, task.base_paths), task.part.pairs
+    source, columns = opened(task.source, world), task.columns
+    new: NewColumns
+    if task.changes is None:
+        new = SourceColumns(task.fitted, columns, source, pairs.positions)
+    else:
+        new = ChangedColumns(ClauseValues(task.fitted, task.changes, source, pairs.positions, pairs.numbers), columns)
     return patch_columns(
         context,
         world,
         task.fitted.rows,
-        SourceColumns(task.fitted, task.columns, opened(task.source, world), task.part.pairs.positions),
+        new,
         task.part.change,
         version=task.version,
         file_version=task.file_version,
@@ -163,10 +181,16 @@ def _run_insert(task: InsertTask, world: World) -> InsertedRows:
         return (positions[begin : begin + step] for begin in range(0, len(positions), step))
 
     def rows(cut: Positions) -> pa.RecordBatch:
-        return source.take(cut)
+        if task.inserts is None:
+            return source.take(cut)
+        return inserted_rows(task.inserts, task.fitted, source.take(cut, task.inserts.source_columns))
 
+    table = task.fitted.rows
+    written = task.fitted.written()
+    if task.inserts is not None:
+        written = table.project_ids(table.node_ids(task.inserts.columns))
     options = WriteOptions(max_rows_per_file=task.limits.rows_per_file, data_storage_version=task.file_version)
-    return InsertedRows(fragments=write_fragments(world, task.fitted.written(), prefetch(rows, cuts()), options))
+    return InsertedRows(fragments=write_fragments(world, written, prefetch(rows, cuts()), options))
 
 
 def _run_hide(task: HideTask, world: World) -> HiddenRows:
@@ -207,10 +231,11 @@ def _columns_tasks(plan: MergePlan, actions: Actions, source: KeptSource | Share
             version=plan.scan.version,
             base_paths=plan.scan.base_paths,
             fitted=plan.fitted,
-            columns=plan.changed_columns,
+            columns=changed_in(plan, part.pairs),
             source=source,
             file_version=plan.file_version,
             part=part,
+            changes=plan.changes,
         )
 
 
@@ -224,6 +249,7 @@ def _rows_tasks(plan: MergePlan, actions: Actions, source: KeptSource | SharedSo
             file_version=plan.file_version,
             limits=plan.limits.rewrite,
             parts=_parts(plan, actions, group),
+            changes=plan.changes,
         )
 
 
@@ -246,6 +272,7 @@ def _insert_tasks(
                 positions=positions,
                 file_version=plan.file_version,
                 limits=plan.limits.rewrite,
+                inserts=None if plan.changes is None else plan.changes.inserts,
             )
 
 

@@ -20,7 +20,7 @@ from tablewright.operations.merge_insert.source.fit import FittedSchema
 from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.reading.projection import Path, select_columns
 
-__all__ = ["SourceColumns", "SourceRows"]
+__all__ = ["SourceColumns", "SourceRows", "merged_values"]
 
 
 class SourceRows:
@@ -58,7 +58,7 @@ class SourceColumns:
     def values(self, begin: int, end: int, old: pa.RecordBatch) -> dict[str, pa.Array]:
         """The columns in the table's types; a null where none may be is refused."""
         given = self._source.take(self._positions[begin:end], self.columns)
-        merged = {name: _merged_values(self._fitted, name, given, old) for name in self.columns}
+        merged = {name: merged_values(self._fitted, name, given, old) for name in self.columns}
         return {name: _fitting(array, self._schema.field(name)) for name, array in merged.items()}
 
 
@@ -70,13 +70,13 @@ def _merged_rows(fitted: FittedSchema, source: pa.RecordBatch, target: pa.Record
     """All columns of the table for rows that match; ``target`` has those of which something is kept."""
     names, given, in_part = fitted.table.names, frozenset(fitted.columns), frozenset(fitted.in_part)
     arrays = [
-        source.column(name) if name in given and name not in in_part else _merged_values(fitted, name, source, target)
+        source.column(name) if name in given and name not in in_part else merged_values(fitted, name, source, target)
         for name in names
     ]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
-def _merged_values(fitted: FittedSchema, name: str, source: pa.RecordBatch, target: pa.RecordBatch | None) -> pa.Array:
+def merged_values(fitted: FittedSchema, name: str, source: pa.RecordBatch, target: pa.RecordBatch | None) -> pa.Array:
     """One column of rows that match."""
     if name in fitted.in_part:
         assert target is not None

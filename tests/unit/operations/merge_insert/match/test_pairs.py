@@ -39,6 +39,13 @@ def test_they_travel(given: list[tuple[int, int]]) -> None:
     assert len(data) < 600 + 4 * len(given)
 
 
+def test_clauses_travel_and_stay_with_their_rows() -> None:
+    numbered = Pairs(np.array([2, 9], np.uint32), np.array([-1, 4]), np.array([3, 1], np.int8))
+    again = pickle.loads(pickle.dumps(Pairs.joined((pairs((5, 0)), numbered))))
+    assert (shown(again), again.numbers.tolist()) == ([(2, -1), (5, 0), (9, 4)], [3, 0, 1])
+    assert again.where(again.positions < 0).numbers.tolist() == [3]
+
+
 def test_addresses_by_fragment() -> None:
     addresses = np.array([RowAddress.of(2, 1), 7, RowAddress.of(2, 0), 3], np.uint64)
     assert [(id, shown(each)) for id, each in by_fragment(addresses, np.arange(4))] == [
@@ -49,13 +56,13 @@ def test_addresses_by_fragment() -> None:
 
 def test_passes_over_one_fragment_are_united() -> None:
     def found(pair: tuple[int, int], unmatched: list[int] | None) -> FragmentMatches:
-        left = None if unmatched is None else RowSet.of(unmatched)
+        left = None if unmatched is None else (RowSet.of(unmatched), RowSet.of([7]))
         return FragmentMatches(fragment_id=1, pairs=pairs(pair), unmatched=left)
 
     both = united([found((4, 0), [1, 2, 3]), FragmentMatches(fragment_id=0, pairs=Pairs()), found((2, 9), [1, 3, 4])])
     assert list(both) == [0, 1]
     assert shown(both[1].pairs) == [(2, 9), (4, 0)]
-    assert both[1].unmatched == RowSet.of([1, 3])
+    assert both[1].unmatched == (RowSet.of([1, 3]), RowSet.of([7]))
     assert united([found((4, 0), None), found((2, 9), None)])[1].unmatched is None
 
 

@@ -62,7 +62,7 @@ def chosen(snapshot: Snapshot, rows: int | None, on: Any = "k", *, known: Any = 
     ("given", "name", "words"),
     [
         ({}, "broadcast", "no BTREE index on the key; 10 keys go to every task"),
-        ({"on": ["k", "x"]}, "broadcast", "the key has 2 columns"),
+        ({"on": ["k", "x"]}, "broadcast", "no BTREE index on any of the key's 2 columns"),
         ({"ranges": ((0, 5), (5, 10))}, "passes", "go through the table in 2 turns"),
         ({"shuffles": True}, "shuffle", "10 keys are too many for one worker"),
     ],
@@ -126,3 +126,19 @@ def test_turns(rows: int, key_bytes: int, expected: tuple[tuple[int, int], ...])
 )
 def test_a_worker_holds_some_keys(rows: int, key_bytes: int, expected: bool) -> None:
     assert too_many_for_a_worker(rows, key_bytes) is expected
+
+
+def test_of_several_key_columns_the_most_selective_index_narrows(snapshot: Snapshot) -> None:
+    both = indexed(snapshot, 0, 2)
+    (first,) = both.manifest.indices
+    second = replace(first, uuid=UUID(int=2), fields=(1,), name="x_idx")
+    manifest = replace(both.manifest, indices=(first, second))
+    both = replace(both, file=replace(both.file, manifest=manifest))
+    plan = plan_merge(both, Clauses(insert=True), ["k", "x"], SCHEMA, 0)
+
+    found = choose_strategy(both, plan, 100, hits=lambda place, segments: [500, 20][place])
+    assert (found.name, found.narrows, found.indexed, found.scanned) == ("index", 1, (0, 2), (1, 3))
+    assert "the index on x covers" in found.why and "reading about 20 rows" in found.why
+    dear = choose_strategy(both, plan, 100, hits=lambda place, segments: 10**9)
+    assert dear.name == "broadcast" and "costs less than looking up 100" in dear.why
+    assert choose_strategy(both, plan, None).narrows == 0

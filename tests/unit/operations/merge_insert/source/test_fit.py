@@ -10,74 +10,6 @@ from tablewright.format.schema import Schema
 from tablewright.operations.merge_insert.clauses import InvalidMerge
 from tablewright.operations.merge_insert.keys.key_columns import find_key
 from tablewright.operations.merge_insert.source.fit import FittedSchema, fit_schema, fitted_batches, new_columns
-from tablewright.operations.merge_insert.source.widening import widens
-
-WIDENS = [
-    (pa.int8(), pa.int64()),
-    (pa.uint8(), pa.int16()),
-    (pa.uint32(), pa.uint64()),
-    (pa.int16(), pa.float32()),
-    (pa.int32(), pa.float64()),
-    (pa.float32(), pa.float64()),
-    (pa.string(), pa.large_string()),
-    (pa.large_string(), pa.string()),
-    (pa.string_view(), pa.string()),
-    (pa.binary(), pa.large_binary()),
-    (pa.date32(), pa.date64()),
-    (pa.timestamp("s"), pa.timestamp("us")),
-    (pa.timestamp("ms", "UTC"), pa.timestamp("us", "+00:00")),
-    (pa.time32("s"), pa.time64("us")),
-    (pa.duration("ms"), pa.duration("ns")),
-    (pa.decimal128(5, 2), pa.decimal128(10, 3)),
-    (pa.null(), pa.int64()),
-    (pa.json_(pa.large_string()), pa.json_()),
-    (pa.dictionary(pa.int32(), pa.string()), pa.string()),
-    (pa.string(), pa.dictionary(pa.int32(), pa.string())),
-    (pa.list_(pa.int8()), pa.list_(pa.int64())),
-    (pa.list_(pa.int8()), pa.large_list(pa.int8())),
-    (pa.list_(pa.float32(), 2), pa.list_(pa.float64(), 2)),
-    (pa.struct({"a": pa.int8()}), pa.struct({"a": pa.int64(), "b": pa.string()})),
-    (pa.map_(pa.string(), pa.int8()), pa.map_(pa.large_string(), pa.int64())),
-]
-REFUSED = [
-    (pa.int64(), pa.int32()),
-    (pa.int32(), pa.uint64()),
-    (pa.uint64(), pa.int64()),
-    (pa.int32(), pa.float32()),
-    (pa.int64(), pa.float64()),
-    (pa.float64(), pa.float32()),
-    (pa.float64(), pa.int64()),
-    (pa.int64(), pa.string()),
-    (pa.string(), pa.binary()),
-    (pa.timestamp("us"), pa.timestamp("ms")),
-    (pa.timestamp("us"), pa.timestamp("us", "UTC")),
-    (pa.date32(), pa.timestamp("us")),
-    (pa.decimal128(10, 2), pa.decimal128(5, 2)),
-    (pa.decimal128(5, 3), pa.decimal128(10, 2)),
-    (pa.list_(pa.float32(), 2), pa.list_(pa.float32(), 3)),
-    (pa.list_(pa.float32()), pa.list_(pa.float32(), 2)),
-    (pa.struct({"c": pa.int8()}), pa.struct({"a": pa.int64()})),
-    (pa.bool_(), pa.int8()),
-    (pa.map_(pa.string(), pa.int64()), pa.map_(pa.string(), pa.int8())),
-    (pa.string(), pa.json_()),
-    (pa.binary(16), pa.uuid()),
-    (pa.int8(), pa.dictionary(pa.int32(), pa.int64())),
-]
-
-
-@pytest.mark.parametrize(("own", "wanted"), WIDENS, ids=str)
-def test_types_that_widen_are_cast(own: pa.DataType, wanted: pa.DataType) -> None:
-    assert widens(own, wanted)
-    fitted = _fit(pa.schema({"id": pa.int64(), "x": wanted}), pa.schema({"x": own, "id": pa.int32()}))
-    (batch,) = fitted_batches(fitted, [pa.record_batch([pa.nulls(1, own), pa.array([1], pa.int32())], ["x", "id"])])
-    assert batch.schema.names == ["id", "x"] and batch.column("id").type == pa.int64()
-
-
-@pytest.mark.parametrize(("own", "wanted"), REFUSED, ids=str)
-def test_types_that_may_lose_something_are_refused(own: pa.DataType, wanted: pa.DataType) -> None:
-    assert not widens(own, wanted)
-    with pytest.raises(SchemaMismatch, match="Append with different schema"):
-        _fit(pa.schema({"id": pa.int64(), "x": wanted}), pa.schema({"x": own, "id": pa.int64()}))
 
 
 def _fit(table: pa.Schema, incoming: pa.Schema, on: str = "id", *, inserts: bool = True) -> FittedSchema:
@@ -87,8 +19,8 @@ def _fit(table: pa.Schema, incoming: pa.Schema, on: str = "id", *, inserts: bool
 
 def test_the_words_of_pylance() -> None:
     table = pa.schema({"id": pa.int64(), "s": pa.string()})
-    with pytest.raises(OSError, match="`id` should have type int64 but type was float"):
-        _fit(table, pa.schema({"id": pa.float32()}))
+    with pytest.raises(OSError, match="`id` should have type int64 but type was string"):
+        _fit(table, pa.schema({"id": pa.string()}))
     with pytest.raises(OSError, match=r"fields did not match, missing=\[\], unexpected=\[zz\].*schema_evolution=True"):
         _fit(table, pa.schema({"id": pa.int64(), "zz": pa.int8()}))
     with pytest.raises(ValueError, match="No field named id"):

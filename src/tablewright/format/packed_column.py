@@ -1,0 +1,307 @@
+"""Numbers in a data file that can be read one by one: where the *chunks* of a column are, and a value out of one.
+
+The codec decodes whole chunks, with some 20 microseconds of overhead for each place that is asked for. A search in a
+sorted column wants single values at thousands of places, so the two encodings that numbers nearly always have are read
+here: *flat* and *inline bit-packing* in mini-blocks of file version 2.2. All other columns are left to the codec.
+
+1. A page has two buffers: a ``u32`` per chunk (size in words of 8 bytes, logarithm of its rows), and the chunks.
+2. A chunk is a header of 8 bytes and its values. Flat values lie one after the other. Packed ones begin with their
+   number of bits, *w*; 1,024 values of *w* bits follow, interleaved in *lanes* (:meth:`LoadedChunks.values`).
+3. The value at a row is then found by arithmetic, for any number of rows at once.
+
+Format: ``docs/format/data-files.md#chunks-of-numbers``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.message import DecodeError
+
+from tablewright.format.proto import data_file_pb2
+from tablewright.format.wire_walk import NotWhole, walk
+
+__all__ = [
+    "CHUNK_ROWS_MAX",
+    "Chunks",
+    "LoadedChunks",
+    "decode_chunks",
+    "load_chunks",
+    "span_starts",
+    "values_of_spans",
+]
+
+Longs = npt.NDArray[np.int64]
+Words = npt.NDArray[Any]
+
+CHUNK_ROWS_MAX = 4096
+_TYPE_URL = b"/lance.encodings21.PageLayout"
+_WORD = 8
+_HEADER_BYTES = 8
+_PACKED_ROWS = 1024
+_FLAT, _PACKED = 1, 5
+_OTHER = 0, 0, 0
+_PAGE, _ENCODING = 2, 4
+_BYTES_PER_BIT = _PACKED_ROWS // 8
+_BITS = (8, 16, 32, 64)
+_LOG = {8: 3, 16: 4, 32: 5, 64: 6}
+_LANE_ORDER = np.array([0, 4, 2, 6, 1, 5, 3, 7])
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Chunks:
+    """The chunks of the last pages of a column: values of ``bits`` bits, from row ``begins[0]`` on.
+
+    Chunk i has the rows from ``begins[i]`` to ``begins[i + 1]`` (excluded), and its bytes are those of the file from
+    ``offsets[i]`` to ``ends[i]``, both multiples of 8. Its values have ``widths[i]`` bits, by the size of the chunk.
+    """
+
+    bits: int
+    begins: Longs
+    offsets: Longs
+    ends: Longs
+    widths: Longs
+    is_packed: npt.NDArray[np.bool_]
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in memory."""
+        return sum(part.nbytes for part in (self.begins, self.offsets, self.ends, self.widths, self.is_packed))
+
+    @property
+    def span_bytes(self) -> int:
+        """The bytes around a value that hold all of it: see :func:`span_starts`."""
+        return (_lanes(self.bits)[0] + 1) * self.bits // 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Page:
+    """A page that can be read by row: its rows, bits of a value, and the places of its buffers."""
+
+    rows: int
+    bits: int
+    is_packed: bool
+    table: tuple[int, int]
+    data: tuple[int, int]
+
+
+def decode_chunks(column: bytes, num_rows: int, read: Callable[[int, int], bytes]) -> Chunks | None:
+    """The chunks of a column with this metadata, in a file with this many rows; ``read`` returns bytes of the file.
+
+    Earlier pages that can't be read by row are left out; ``None`` if the last one can't, or if anything is odd.
+    """
+    try:
+        pages = _pages(column)
+    except (NotWhole, ValueError, DecodeError):
+        return None
+    readable: list[_Page] = []
+    for page in reversed(pages):
+        if not page.bits or (readable and readable[-1].bits != page.bits):
+            break
+        readable.append(page)
+    readable.reverse()
+    if not readable or sum(page.rows for page in pages) != num_rows:
+        return None
+    return _chunks(readable, num_rows - sum(page.rows for page in readable), [read(*page.table) for page in readable])
+
+
+def _chunks(pages: list[_Page], first_row: int, tables: list[bytes]) -> Chunks | None:
+    """The chunks of these pages, given their tables; ``None`` if the two don't fit each other."""
+    counts = np.array([len(table) // 4 for table in tables], np.int64)
+    if np.any(counts < 1) or any(len(table) % 4 for table in tables):
+        return None
+    entries = np.frombuffer(b"".join(tables), "<u4").astype(np.int64)
+    last = np.cumsum(counts) - 1
+    sizes, rows = ((entries >> 4) + 1) * _WORD, 1 << (entries & 15)
+    rows[last] = 0  # the last chunk of a page has the rest
+    in_page = np.add.reduceat(rows, last + 1 - counts)
+    rows[last] = np.array([page.rows for page in pages], np.int64) - in_page
+    ends = np.cumsum(sizes)
+    begins = np.array([page.data[0] for page in pages], np.int64)
+    ends += np.repeat(begins - (ends[last] - np.add.reduceat(sizes, last + 1 - counts)), counts)
+    is_packed = np.repeat([page.is_packed for page in pages], counts)
+    size = pages[0].bits // 8
+    widths = np.where(is_packed, (sizes - _HEADER_BYTES - size) // _BYTES_PER_BIT, 8 * size)
+    needed = _HEADER_BYTES + np.where(is_packed, size, rows * size)
+    fits = (rows >= 1) & (rows <= np.where(is_packed, _PACKED_ROWS, CHUNK_ROWS_MAX))
+    fits &= (sizes >= needed) & (widths <= 8 * size)
+    if not fits.all() or ends[last].tolist() != [page.data[1] for page in pages]:
+        return None
+    return Chunks(
+        bits=pages[0].bits,
+        begins=first_row + np.concatenate(([0], np.cumsum(rows))),
+        offsets=ends - sizes,
+        ends=ends,
+        widths=widths,
+        is_packed=is_packed,
+    )
+
+
+def _pages(column: bytes) -> list[_Page]:
+    """The pages of a column: their encodings are fields that the message does not know."""
+    message: Any = data_file_pb2.ColumnMetadata.FromString(column)
+    if len(message.buffer_offsets):
+        raise ValueError
+    stored = [value for number, value in _fields(column) if number == _PAGE]
+    return [_page(page, _bytes(data)) for page, data in zip(message.pages, stored, strict=True)]
+
+
+def _page(page: Any, data: bytes) -> _Page:
+    """What is known of a page; without bits if it can't be read by row."""
+    offsets, sizes = list(page.buffer_offsets), list(page.buffer_sizes)
+    encodings = [_bytes(value) for number, value in _fields(data) if number == _ENCODING]
+    kind, bits, items = _encoding(encodings[0]) if len(encodings) == 1 else _OTHER
+    if not bits or len(offsets) != 2 or len(sizes) != 2 or offsets[1] % _WORD or items != page.length:
+        return _Page(page.length, 0, False, (0, 0), (0, 0))
+    table, values = ((offset, offset + size) for offset, size in zip(offsets, sizes, strict=True))
+    return _Page(page.length, bits, kind == _PACKED, table, values)
+
+
+@lru_cache(maxsize=64)
+def _encoding(encoding: bytes) -> tuple[int, int, int]:
+    """Flat or packed, the bits of a value, and the number of items; zeros if a page has another encoding."""
+    try:
+        wrapped = dict(_fields(_only(_only(encoding, 2), 1)))
+        if set(wrapped) != {1, 2} or wrapped[1] != _TYPE_URL:
+            return _OTHER
+        layout = dict(_fields(_only(_bytes(wrapped[2]), 1)))
+        # values; one layer, of items that are all valid; one buffer; number of items; large chunks
+        if set(layout) != {3, 6, 7, 9, 10} or (layout[6], layout[7], layout[10]) != (b"\x01", 1, 1):
+            return _OTHER
+        ((kind, inner),) = _fields(_bytes(layout[3]))
+        ((number, bits),) = _fields(_bytes(inner))
+    except (NotWhole, ValueError):
+        return _OTHER
+    items = layout[9]
+    if kind not in (_FLAT, _PACKED) or number != 1 or bits not in _BITS or isinstance(items, bytes):
+        return _OTHER
+    return kind, int(bits), items
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    for number, kind, begin, end in walk(data, 0, len(data)):
+        yield number, begin if kind == 0 else data[begin:end]
+
+
+def _bytes(value: int | bytes) -> bytes:
+    if not isinstance(value, bytes):
+        raise ValueError
+    return value
+
+
+def _only(data: bytes, number: int) -> bytes:
+    """The one field of a message, which has to have this number."""
+    ((found, value),) = _fields(data)
+    if found != number:
+        raise ValueError
+    return _bytes(value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedChunks:
+    """Chunks whose bytes are in memory, as ``words`` of the column's unsigned type: see :func:`load_chunks`."""
+
+    words: Words
+    first: Longs  # the word with the first value, or with the number of bits
+    width: Longs  # bits of a value; 0 in a flat chunk too
+    is_packed: npt.NDArray[np.bool_]
+
+    def at(self, chunks: Longs) -> LoadedChunks:
+        """One entry for each of ``chunks``, which may repeat."""
+        return LoadedChunks(self.words, self.first[chunks], self.width[chunks], self.is_packed[chunks])
+
+    def values(self, places: Longs) -> Words:
+        """The value at a place in each of the chunks."""
+        if self.is_packed.all():
+            return self._packed(places)
+        if not self.is_packed.any():
+            flat: Words = self.words[self.first + places]
+            return flat
+        found = np.empty(len(places), self.words.dtype)
+        for here, pick in ((self.is_packed, LoadedChunks._packed), (~self.is_packed, LoadedChunks.values)):
+            found[here] = pick(self.at(np.flatnonzero(here)), places[here])
+        return found
+
+    def _packed(self, places: Longs) -> Words:
+        """Value i is in lane ``i % lanes``, and there it has a number (:func:`_lanes`). Bits of a lane lie in every
+        lanes-th word: those of the value begin in one, and may end in the next.
+        """
+        kind, width = self.words.dtype.type, self.width
+        bits = self.words.dtype.itemsize * 8
+        lanes, numbers = _lanes(bits)
+        begin = numbers[places] * width
+        shift = (begin & (bits - 1)).astype(kind)
+        at = self.first + 1 + (places & (lanes - 1)) + (begin >> _LOG[bits]) * lanes
+        end = self.first + 1 + width * lanes - 1  # the last word; a chunk without bits has none
+        lower = self.words[np.minimum(at, end)] >> shift
+        upper = self.words[np.minimum(at + lanes, end)] << ((kind(bits) - shift) & kind(bits - 1))
+        upper[shift == 0] = 0
+        found: Words = (lower | upper) & _masks(bits)[width]
+        return found
+
+
+@lru_cache(maxsize=len(_BITS))
+def _lanes(bits: int) -> tuple[int, Longs]:
+    """How many lanes 1,024 values have in words of this many bits, and the number of each value in its lane.
+
+    Value i is in lane ``i % lanes``; its number is ``8 * order[(i % 128) // 16 - lane // 16] + i // 128``.
+    """
+    lanes, place = _PACKED_ROWS // bits, np.arange(_PACKED_ROWS)
+    return lanes, 8 * _LANE_ORDER[(place % 128 - place % lanes) // 16] + place // 128
+
+
+def load_chunks(chunks: Chunks, which: Longs, data: npt.NDArray[np.uint8], begins: Longs) -> LoadedChunks:
+    """The chunks ``which``, whose bytes lie in ``data``, each from its number in ``begins`` on.
+
+    ``ValueError`` if a packed chunk says another number of bits than its size does.
+    """
+    words = data[: len(data) // _WORD * _WORD].view(f"<u{chunks.bits // 8}")
+    first = (begins + _HEADER_BYTES) * 8 // chunks.bits
+    is_packed = chunks.is_packed[which]
+    width = np.where(is_packed, chunks.widths[which], 0)
+    if np.any(words[first[is_packed]] != width[is_packed].astype(words.dtype)):
+        raise ValueError("a chunk of its values has another size than it says")
+    return LoadedChunks(words, first, width, is_packed)
+
+
+def span_starts(chunks: Chunks, which: Longs, places: Longs) -> Longs:
+    """Where in the file to read the value at each place of a chunk: ``span_bytes`` from there on hold all of it.
+
+    Its first word is the first of these bytes, and the word that it may end in the last.
+    """
+    size = chunks.bits // 8
+    begin = _first_bits(chunks, which, places)
+    lanes = _lanes(chunks.bits)[0]
+    in_packed = 1 + (places & (lanes - 1)) + (begin >> _LOG[chunks.bits]) * lanes
+    words = np.where(chunks.is_packed[which], in_packed, places)
+    starts: Longs = chunks.offsets[which] + _HEADER_BYTES + words * size
+    return starts
+
+
+def values_of_spans(chunks: Chunks, which: Longs, places: Longs, spans: npt.NDArray[np.uint8]) -> Words:
+    """The values at places of chunks, given the bytes of each as a row of ``spans``."""
+    words = spans.view(f"<u{chunks.bits // 8}")
+    kind, bits = words.dtype.type, chunks.bits
+    shift = (_first_bits(chunks, which, places) & (bits - 1)).astype(kind)
+    upper = words[:, -1] << ((kind(bits) - shift) & kind(bits - 1))
+    upper[shift == 0] = 0
+    found: Words = ((words[:, 0] >> shift) | upper) & _masks(bits)[chunks.widths[which]]
+    return found
+
+
+def _first_bits(chunks: Chunks, which: Longs, places: Longs) -> Longs:
+    """The first bit of packed values in their lanes; 0 for flat ones."""
+    numbers = _lanes(chunks.bits)[1][places & (_PACKED_ROWS - 1)]
+    first: Longs = np.where(chunks.is_packed[which], numbers * chunks.widths[which], 0)
+    return first
+
+
+@lru_cache(maxsize=len(_BITS))
+def _masks(bits: int) -> Words:
+    """For each number of bits up to this one, a word with these bits set."""
+    return np.array([(1 << width) - 1 for width in range(bits + 1)], f"<u{bits // 8}")

@@ -1,0 +1,1 @@
+"""What users of Spark see: the data source ``tablewright``, streams, and tables by delta-spark's names."""
