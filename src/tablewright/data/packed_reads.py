@@ -1,15 +1,17 @@
 """Single values of a column of numbers in a local file, read without the codec: for searches at thousands of places.
 
-:mod:`tablewright.format.packed_column` knows the layout. Chunks that lie close together are read in one call, and at
-most :data:`CHUNKS_MAX` are in memory at a time. Where chunks are is cached by what identifies the file.
+:mod:`tablewright.format.packed_column` knows the layout. The file is mapped into memory, so that a value costs no
+system call. Where chunks are is cached by what identifies the file. The mapping is not: it would keep the disk space
+of a file that was removed.
 
 A file elsewhere, or a column with another encoding, has no such reader: the codec reads it.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +29,6 @@ from tablewright.format.packed_column import (
     LoadedChunks,
     decode_chunks,
     load_chunks,
-    span_starts,
-    values_of_spans,
 )
 from tablewright.format.proto import schema_pb2
 from tablewright.format.wire import decode_message
@@ -37,12 +37,8 @@ from tablewright.storage.identity import is_local, is_settled, local_identity
 from tablewright.storage.local_files import open_regular
 from tablewright.storage.requests import count_request
 
-__all__ = ["CHUNKS_MAX", "PackedColumn", "Scratch", "open_packed"]
+__all__ = ["PackedColumn", "open_packed"]
 
-CHUNKS_MAX = 2048
-_GAP_BYTES = 4096  # reading on costs less than another call
-_VALUES_PER_CHUNK = 4  # from here on reading whole chunks costs less
-_SPARE_BYTES = 256  # a span that ends with its file is shorter than others
 _VERSION = (2, 2)
 _TOP = -1
 
@@ -50,26 +46,12 @@ Longs = npt.NDArray[np.int64]
 Read = Callable[[int, int], bytes]
 
 
-class Scratch:
-    """Memory that several reads use in turn: new memory costs as much as what is read into it."""
-
-    def __init__(self) -> None:
-        self._data = bytearray()
-
-    def view(self, size: int) -> memoryview:
-        """This many bytes, and at least some more; what was there before is gone."""
-        if len(self._data) < size + _SPARE_BYTES:
-            self._data = bytearray(size + size // 4 + _SPARE_BYTES)
-        return memoryview(self._data)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedColumn:
     """A column whose values can be read one by one, from row ``first_row`` on."""
 
     path: str
-    where: str
-    size: int
+    data: npt.NDArray[np.uint8]
     chunks: Chunks
 
     @property
@@ -78,63 +60,20 @@ class PackedColumn:
         return int(self.chunks.begins[0])
 
     def take(self, rows: Longs) -> npt.NDArray[Any]:
-        """The values at ascending rows, as unsigned numbers of the column's width."""
-        found = np.empty(len(rows), f"<u{self.chunks.bits // 8}")
-        for part, which, owners in self._parts(rows):
-            places = rows[part] - self.chunks.begins[owners]
-            if len(owners) > _VALUES_PER_CHUNK * len(which):
-                found[part] = self.load(which).at(np.searchsorted(which, owners)).values(places)
-            else:
-                found[part] = self._single(owners, places)
-        return found
-
-    def _single(self, owners: Longs, places: Longs) -> npt.NDArray[Any]:
-        """Values that lie in nearly as many chunks: only the bytes around each are read."""
-        size = self.chunks.span_bytes
-        starts = span_starts(self.chunks, owners, places)
-        # The last values of a file end before their span would.
-        counts = np.minimum(size, self.size - starts)
-        begins = np.arange(0, len(starts) * size, size)
-        data = np.frombuffer(self._read(starts, begins, begins + counts, Scratch()), np.uint8)
-        return values_of_spans(self.chunks, owners, places, data[: len(starts) * size].reshape(-1, size))
-
-    def _parts(self, rows: Longs) -> Iterator[tuple[slice, Longs, Longs]]:
-        """Parts of the rows that lie in few chunks: a slice of the rows, those chunks, and the chunk of each row."""
+        """The values at any rows, as unsigned numbers of the column's width."""
         owners = np.searchsorted(self.chunks.begins, rows, "right") - 1
-        is_new = np.concatenate(([True], owners[1:] != owners[:-1]))[: len(rows)]
-        numbers = np.cumsum(is_new) - 1
-        for start in range(0, int(numbers[-1]) + 1 if len(rows) else 0, CHUNKS_MAX):
-            low, high = np.searchsorted(numbers, [start, start + CHUNKS_MAX])
-            part = slice(int(low), int(high))
-            yield part, owners[part][is_new[part]], owners[part]
+        return self.load(owners).values(rows - self.chunks.begins[owners])
 
-    def load(self, which: Longs, scratch: Scratch | None = None) -> LoadedChunks:
-        """Read these chunks, which ascend; :class:`CorruptTable` if they can't be what they should.
-
-        With a ``scratch`` they are overwritten by what is loaded next into it.
-        """
-        offsets, ends = self.chunks.offsets[which], self.chunks.ends[which]
-        is_first = np.concatenate(([True], offsets[1:] > ends[:-1] + _GAP_BYTES))[: len(which)]
-        firsts = np.flatnonzero(is_first)
-        starts, stops = offsets[firsts], ends[np.concatenate((firsts[1:], [len(which)])) - 1]
-        placed = np.concatenate(([0], np.cumsum(stops - starts)))
-        data = self._read(starts, placed[:-1], placed[1:], scratch or Scratch())
-        runs = np.cumsum(is_first) - 1
+    def load(self, which: Longs) -> LoadedChunks:
+        """These chunks, which may repeat; :class:`CorruptTable` if they can't be what they should."""
+        count_request("read chunks", path=self.path)
+        with reading(self.path):
+            if os.stat(self.path).st_size != len(self.data):  # touching bytes that are gone would end the process
+                raise CorruptTable(self.path, ("it has another size than before",))
         try:
-            begins = placed[runs] + offsets - starts[runs]
-            return load_chunks(self.chunks, which, np.frombuffer(data, np.uint8), begins)
+            return load_chunks(self.chunks, which, self.data, self.chunks.offsets[which])
         except ValueError as error:
-            raise CorruptTable(self.where, (f"{error}",)) from error
-
-    def _read(self, starts: Longs, begins: Longs, ends: Longs, scratch: Scratch) -> memoryview:
-        """The bytes of the file from each of ``starts`` on, placed from ``begins`` to ``ends``."""
-        count_request("read chunks", path=self.where)
-        view = scratch.view(int(ends.max(initial=0)))
-        with reading(self.where), open_regular(self.path) as descriptor:
-            for start, begin, end in zip(starts.tolist(), begins.tolist(), ends.tolist(), strict=True):
-                if os.preadv(descriptor, [view[begin:end]], start) != end - begin:
-                    raise CorruptTable(self.where, ("it is shorter than it says",))
-        return view
+            raise CorruptTable(self.path, (f"{error}",)) from error
 
 
 _chunks = CacheKind[tuple[Chunks | None, ...]]("chunks of columns")
@@ -152,9 +91,23 @@ def open_packed(store: Store, path: str, columns: Mapping[str, pa.DataType]) -> 
         found = _read_chunks(store, path, location.uri, columns)
         if is_settled(identity):
             _chunks.keep(key, found, sum(64 + (chunks.nbytes if chunks is not None else 0) for chunks in found))
-    return tuple(
-        None if chunks is None else PackedColumn(location.uri, location.uri, identity[2], chunks) for chunks in found
-    )
+    data = None if all(chunks is None for chunks in found) else _mapped(location.uri, identity[2])
+    if data is None:
+        return (None,) * len(columns)
+    return tuple(None if chunks is None else PackedColumn(location.uri, data, chunks) for chunks in found)
+
+
+def _mapped(file: str, size: int) -> npt.NDArray[np.uint8] | None:
+    """The bytes of a file; ``None`` if it has another size by now, or can't be mapped."""
+    try:
+        with open_regular(file) as descriptor:
+            if os.fstat(descriptor).st_size != size:
+                return None
+            mapped = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
+    except OSError:
+        return None
+    mapped.madvise(mmap.MADV_RANDOM)
+    return np.frombuffer(mapped, np.uint8)
 
 
 def _read_chunks(store: Store, path: str, file: str, columns: Mapping[str, pa.DataType]) -> tuple[Chunks | None, ...]:

@@ -32,8 +32,6 @@ __all__ = [
     "LoadedChunks",
     "decode_chunks",
     "load_chunks",
-    "span_starts",
-    "values_of_spans",
 ]
 
 Longs = npt.NDArray[np.int64]
@@ -72,11 +70,6 @@ class Chunks:
     def nbytes(self) -> int:
         """What it takes in memory."""
         return sum(part.nbytes for part in (self.begins, self.offsets, self.ends, self.widths, self.is_packed))
-
-    @property
-    def span_bytes(self) -> int:
-        """The bytes around a value that hold all of it: see :func:`span_starts`."""
-        return (_lanes(self.bits)[0] + 1) * self.bits // 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -267,38 +260,6 @@ def load_chunks(chunks: Chunks, which: Longs, data: npt.NDArray[np.uint8], begin
     if np.any(words[first[is_packed]] != width[is_packed].astype(words.dtype)):
         raise ValueError("a chunk of its values has another size than it says")
     return LoadedChunks(words, first, width, is_packed)
-
-
-def span_starts(chunks: Chunks, which: Longs, places: Longs) -> Longs:
-    """Where in the file to read the value at each place of a chunk: ``span_bytes`` from there on hold all of it.
-
-    Its first word is the first of these bytes, and the word that it may end in the last.
-    """
-    size = chunks.bits // 8
-    begin = _first_bits(chunks, which, places)
-    lanes = _lanes(chunks.bits)[0]
-    in_packed = 1 + (places & (lanes - 1)) + (begin >> _LOG[chunks.bits]) * lanes
-    words = np.where(chunks.is_packed[which], in_packed, places)
-    starts: Longs = chunks.offsets[which] + _HEADER_BYTES + words * size
-    return starts
-
-
-def values_of_spans(chunks: Chunks, which: Longs, places: Longs, spans: npt.NDArray[np.uint8]) -> Words:
-    """The values at places of chunks, given the bytes of each as a row of ``spans``."""
-    words = spans.view(f"<u{chunks.bits // 8}")
-    kind, bits = words.dtype.type, chunks.bits
-    shift = (_first_bits(chunks, which, places) & (bits - 1)).astype(kind)
-    upper = words[:, -1] << ((kind(bits) - shift) & kind(bits - 1))
-    upper[shift == 0] = 0
-    found: Words = ((words[:, 0] >> shift) | upper) & _masks(bits)[chunks.widths[which]]
-    return found
-
-
-def _first_bits(chunks: Chunks, which: Longs, places: Longs) -> Longs:
-    """The first bit of packed values in their lanes; 0 for flat ones."""
-    numbers = _lanes(chunks.bits)[1][places & (_PACKED_ROWS - 1)]
-    first: Longs = np.where(chunks.is_packed[which], numbers * chunks.widths[which], 0)
-    return first
 
 
 @lru_cache(maxsize=len(_BITS))

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablewright.data import packed_reads
 from tablewright.data.encoder import DataFileReader, DataFileWriter
 from tablewright.data.packed_reads import PackedColumn, open_packed
 from tablewright.errors import CorruptTable
@@ -41,18 +40,16 @@ def opened(store: Store, **columns: pa.DataType) -> tuple[PackedColumn | None, .
     return open_packed(store, "a.lance", columns)
 
 
-def test_any_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_rows(tmp_path: Path) -> None:
     columns = numbers()
     store = written(str(tmp_path), columns)
     values, ids = opened(store, values=pa.int64(), ids=pa.uint64())
     assert values is not None and ids is not None and values.first_row == 0
     chance = np.random.default_rng(2)
-    for chunks_max in (1, 7, 2048):
-        monkeypatch.setattr(packed_reads, "CHUNKS_MAX", chunks_max)
-        for count in (1, 10, 1000, ROWS):
-            rows = np.sort(chance.choice(ROWS, count, replace=False))
-            assert values.take(rows).view(np.int64).tolist() == columns["values"][rows].tolist()
-            assert ids.take(rows).tolist() == columns["ids"][rows].tolist()
+    for count in (1, 10, 1000, ROWS):
+        rows = np.sort(chance.choice(ROWS, count, replace=False))
+        assert values.take(rows).view(np.int64).tolist() == columns["values"][rows].tolist()
+        assert ids.take(rows).tolist() == columns["ids"][rows].tolist()
     assert ids.take(np.zeros(0, np.int64)).tolist() == []
 
 

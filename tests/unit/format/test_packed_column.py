@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tablewright.data.encoder import DataFileWriter
 from tablewright.data.file_end import FileEnd, read_end
-from tablewright.format.packed_column import Chunks, decode_chunks, load_chunks, span_starts, values_of_spans
+from tablewright.format.packed_column import Chunks, decode_chunks, load_chunks
 from tablewright.storage import open_store
 from tablewright.storage.base import Store
 
@@ -43,16 +43,6 @@ def all_values(store: Store, chunks: Chunks) -> Any:
     return loaded.at(owners).values(rows - chunks.begins[owners])
 
 
-def single_values(store: Store, chunks: Chunks) -> Any:
-    data = np.frombuffer(store.get("a.lance") + bytes(256), np.uint8)
-    rows = np.arange(chunks.begins[0], chunks.begins[-1])
-    owners = np.searchsorted(chunks.begins, rows, "right") - 1
-    places = rows - chunks.begins[owners]
-    starts = span_starts(chunks, owners, places)
-    spans = data[starts[:, np.newaxis] + np.arange(chunks.span_bytes)]
-    return values_of_spans(chunks, owners, places, spans)
-
-
 @pytest.mark.parametrize("kind", ["u1", "u2", "u4", "u8"])
 @given(bits=st.integers(1, 64), rows=st.integers(1, 3000), seed=st.integers(0, 99))
 def test_every_number_of_bits(kind: str, bits: int, rows: int, seed: int) -> None:
@@ -63,7 +53,6 @@ def test_every_number_of_bits(kind: str, bits: int, rows: int, seed: int) -> Non
     if chunks is not None:  # few different numbers are written as a dictionary, or as runs
         assert chunks.bits == width
         assert all_values(store, chunks).tolist() == values.tolist()
-        assert single_values(store, chunks).tolist() == values.tolist()
 
 
 @pytest.mark.parametrize(
@@ -81,7 +70,6 @@ def test_the_encodings_of_numbers(numbers: Any, is_packed: bool) -> None:
     assert chunks is not None
     assert chunks.is_packed.all() == chunks.is_packed.any() == is_packed
     assert all_values(store, chunks).view(numbers.dtype).tolist() == numbers.tolist()
-    assert single_values(store, chunks).view(numbers.dtype).tolist() == numbers.tolist()
 
 
 @pytest.mark.parametrize(

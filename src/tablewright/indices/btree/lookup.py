@@ -19,7 +19,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +28,6 @@ import pyarrow as pa
 from tablewright.cache import CacheKind
 from tablewright.data.encoder import DataFileReader
 from tablewright.data.idle import Idle, process_readers
-from tablewright.data.packed_reads import Scratch
 from tablewright.data.prefetch import prefetch
 from tablewright.errors import CorruptTable
 from tablewright.format.index import IndexMetadata
@@ -160,8 +158,8 @@ class BTreeIndex:
         groups = self._groups(distinct)
         if self._packed[0] is None:
             found = list(prefetch(self._find, groups))
-        else:  # threads would wait for each other: most of the time goes into very short reads
-            found = list(map(partial(self._find, scratch=Scratch()), groups))
+        else:  # threads would wait for each other: nothing is read, and few keys take little time
+            found = list(map(self._find, groups))
         if not found:
             return BTreeMatches(np.zeros(0, np.int64), np.zeros(0, np.uint64))
         hits = np.concatenate([keys for keys, _ in found])
@@ -185,19 +183,19 @@ class BTreeIndex:
                 largest=pages.order.pick(pages.highs, last[numbers]),
             )
 
-    def _find(self, group: KeyGroup, scratch: Scratch | None = None) -> tuple[Longs, npt.NDArray[np.uint64]]:
+    def _find(self, group: KeyGroup) -> tuple[Longs, npt.NDArray[np.uint64]]:
         """The hits of a group: numbers of keys, ascending, and ids."""
         try:
-            rows, keys = self._search(group, scratch or Scratch())
+            rows, keys = self._search(group)
         except ValueError as error:
             raise CorruptTable(self._values.where, (f"{error}",)) from error
         return keys, self._ids_at(rows)
 
-    def _search(self, group: KeyGroup, scratch: Scratch) -> tuple[Longs, Longs]:
+    def _search(self, group: KeyGroup) -> tuple[Longs, Longs]:
         """The rows that hold a key of the group, ascending, and the number of the key for each."""
         pages, packed = self._pages, self._packed[0]
         if packed is not None and group.lows[0] >= packed.first_row and is_scattered(group, pages.rows_per_page):
-            return search_packed(pages.order, packed, pages.type, group, scratch)
+            return search_packed(pages.order, packed, pages.type, group)
         with self._values.reader() as reader:
 
             def values(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:

@@ -8,7 +8,7 @@ at once. Where the row after it holds the key too, the first row that comes afte
 3. If the row is not inside the chunk, it is before or after it: the window ends there. The neighbour is chosen next,
    and after that the middle of what is left.
 
-So a key costs one or two reads of some kilobytes, whatever the size of the index. Some values of each chunk are
+So a key costs one or two chunks of some kilobytes, whatever the size of the index. Some values of each chunk are
 compared with each other: a column that is not sorted is reported.
 
 Tests: ``tests/unit/indices/btree/test_packed_search.py``.
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tablewright.data.packed_reads import PackedColumn, Scratch
+from tablewright.data.packed_reads import PackedColumn
 from tablewright.format.packed_column import LoadedChunks
 from tablewright.indices.btree.order import Longs, Order, spread
 from tablewright.indices.btree.windows import KeyGroup, guessed_rows
@@ -60,30 +60,24 @@ class _Probes:
         return before
 
 
-def search_packed(
-    order: Order, column: PackedColumn, kind: pa.DataType, group: KeyGroup, scratch: Scratch
-) -> tuple[Longs, Longs]:
+def search_packed(order: Order, column: PackedColumn, kind: pa.DataType, group: KeyGroup) -> tuple[Longs, Longs]:
     """The rows that hold a key of the group, ascending, and the number of the key for each.
 
     ``ValueError`` if the column turns out not to be sorted.
     """
     probes = _Probes(order, kind, group.keys, is_after=False)
-    begins, counts = _found(column, probes, group.lows, group.highs, guessed_rows(group), scratch)
+    begins, counts = _found(column, probes, group.lows, group.highs, guessed_rows(group))
     several = np.flatnonzero(counts < 0)
     if len(several):
         low, high = begins[several], group.highs[several]
-        ends, _ = _found(
-            column, _Probes(order, kind, group.keys[several], is_after=True), low, high, low.copy(), scratch
-        )
+        ends, _ = _found(column, _Probes(order, kind, group.keys[several], is_after=True), low, high, low.copy())
         counts[several] = ends - begins[several]
     if np.any((begins + counts)[:-1] > begins[1:]):
         raise ValueError("its values are not in order")
     return spread(begins, counts), np.repeat(group.numbers, counts)
 
 
-def _found(
-    column: PackedColumn, probes: _Probes, lows: Longs, highs: Longs, targets: Longs, scratch: Scratch
-) -> tuple[Longs, Longs]:
+def _found(column: PackedColumn, probes: _Probes, lows: Longs, highs: Longs, targets: Longs) -> tuple[Longs, Longs]:
     """The row of each probe, between its low and its high (included); ``targets`` are rows to begin with.
 
     Also whether that row, alone, holds the key: 0 if it does not, 1 if it does, -1 if the next one may hold it too.
@@ -94,7 +88,7 @@ def _found(
     while len(pending):
         owners = np.searchsorted(begins, targets[pending], "right") - 1
         chunks, which = np.unique(owners, return_inverse=True)
-        loaded = column.load(chunks, scratch)
+        loaded = column.load(chunks)
         _check_order(loaded, probes, begins[chunks + 1] - begins[chunks])
         first, end = begins[owners], begins[owners + 1]
         start, stop = np.maximum(lows[pending], first), np.minimum(highs[pending], end)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tablewright as tw
 from tablewright.data.encoder import DataFileWriter
-from tablewright.data.packed_reads import PackedColumn, Scratch, open_packed
+from tablewright.data.packed_reads import PackedColumn, open_packed
 from tablewright.indices.btree import BTreeIndex, windows
 from tablewright.indices.btree.order import order_of
 from tablewright.indices.btree.packed_search import search_packed
@@ -45,7 +45,7 @@ def found(column: PackedColumn, values: Any, keys: Any) -> tuple[list[int], list
         smallest=np.repeat(stored[edges[:1]], len(wanted)),
         largest=np.repeat(stored[edges[1:]], len(wanted)),
     )
-    rows, numbers = search_packed(order, column, values.type, group, Scratch())
+    rows, numbers = search_packed(order, column, values.type, group)
     assert rows.tolist() == np.flatnonzero(np.isin(stored, wanted)).tolist()
     assert numbers.tolist() == (np.searchsorted(wanted, stored[rows]) + 7).tolist()
     return rows.tolist(), numbers.tolist()
@@ -111,9 +111,9 @@ def test_a_lookup_reads_few_bytes_of_a_large_index(tmp_path: Path, monkeypatch: 
     taken: list[int] = []
     load = PackedColumn.load
 
-    def counted(self: PackedColumn, which: Any, scratch: Any = None) -> Any:
+    def counted(self: PackedColumn, which: Any) -> Any:
         taken.append(len(which))
-        return load(self, which, scratch)
+        return load(self, which)
 
     monkeypatch.setattr(PackedColumn, "load", counted)
     monkeypatch.setattr(windows, "_ROWS_PER_KEY", 100)
