@@ -6,7 +6,7 @@ would lose or duplicate rows, so these are checked:
 - *its size*: an index has at least as many entries as there are live rows in the fragments that it covers;
 - *its ids*: none belongs to a fragment or row that the table never had;
 - *its pages*: some begin and end with the values that the lookup says (:meth:`BTreeIndex.check_pages`);
-- *its hits*: no row has two keys, and some of the rows are read: up to 64 of up to 4 fragments, evenly chosen, must
+- *its hits*: no row has two keys, and some of the rows are read: up to 64 in up to 4 fragments, evenly chosen, must
   hold the key that the index found there.
 
 What this does not detect: an index that leaves out single keys, or names a few wrong rows among very many.
@@ -60,9 +60,11 @@ def problems_of_hits(
     owners, offsets = RowAddress.split(addresses)
     yield from _rows_of_several_keys(keys, positions, addresses)
 
+    asked = _some(np.unique(owners), _FRAGMENTS_MAX).tolist()
+
     def wrong_row(fragment_id: int) -> str | None:
         here = np.flatnonzero(owners == np.uint64(fragment_id))
-        hits = _some(here[np.unique(offsets[here], return_index=True)[1]], _ROWS_MAX)
+        hits = _some(here[np.unique(offsets[here], return_index=True)[1]], _ROWS_MAX // len(asked))
         stored = _values(snapshot, snapshot.fragments.by_id(fragment_id), field_id, offsets[hits])
         wrong = _different(stored, fitted(keys.take(pa.array(positions[hits])), _plain(stored.type)))
         if not len(wrong):
@@ -73,7 +75,7 @@ def problems_of_hits(
             f"{keys[int(positions[hit])].as_py()!r}, but the row holds {stored[int(wrong[0])].as_py()!r}"
         )
 
-    found = list(prefetch(wrong_row, _some(np.unique(owners), _FRAGMENTS_MAX).tolist()))
+    found = list(prefetch(wrong_row, asked))
     yield from [problem for problem in found if problem is not None][:1]
 
 
