@@ -48,7 +48,16 @@ def on_cluster(logs: Path) -> Iterator[Driver]:
 @pytest.mark.share(1)
 @pytest.mark.parametrize(
     ("verb", "stage", "call"),
-    [("merge", 1, 2), ("compaction", 0, 5), ("merge by shuffle", 0, 1), ("merge", 0, 0), ("index build", 0, 3)],
+    [
+        ("merge", 1, 2),
+        ("compaction", 0, 5),
+        ("merge by shuffle", 0, 1),
+        ("merge", 0, 0),
+        ("index build", 0, 3),
+        ("write", 0, 0),
+        ("stream batch", 0, 0),
+        ("stream batch", 2, 1),
+    ],
 )
 def test_an_executor_that_is_killed(on_cluster: Driver, tmp_path: Path, verb: str, stage: int, call: int) -> None:
     """Its tasks run again on the other one or on its successor: the change happens once, and whole."""
