@@ -67,8 +67,8 @@ def test_an_executor_that_is_killed(on_cluster: Driver, tmp_path: Path, verb: st
     assert on_cluster.run(verb, there, faults) is None
     assert Path(f"{faults.log}-once").exists(), "no executor was killed"
     assert seen(there) == seen(here)
-    attempts = {(line.stage, line.partition, line.attempt) for line in read_log(faults.log) if line.attempt}
-    assert attempts, "no task ran again"
+    calls = [(line.stage, line.partition, line.call) for line in read_log(faults.log)]
+    assert calls.count((stage, 0, call)) > 1, "no task ran again"  # where a stage is repeated, attempts count from 0
     clean_up(there)
     assert seen(there) == seen(here) and orphans(there) == set()
 
@@ -93,4 +93,4 @@ def test_a_smaller_profile_on_the_cluster(on_cluster: Driver) -> None:
     status, printed = on_cluster.pytest(*PROFILE)
     assert status == 0, printed[-5000:]
     passed = re.search(r"(\d+) passed", printed)
-    assert passed is not None and int(passed[1]) >= 18, printed[-2000:]
+    assert passed is not None and int(passed[1]) >= 21, printed[-2000:]
