@@ -20,6 +20,7 @@ from tests.concurrency.leftovers import unreferenced
 from tests.unit.indices.btree.tables import tiny
 
 import tablewright as tw
+from tablewright.engine.detect import is_connect
 from tablewright.operations.merge_insert.limits import MatchLimits, MergeLimits
 from tablewright.spark.upsert import QUERY
 from tablewright.transaction.stream_state import PREFIX
@@ -95,16 +96,17 @@ def _upserts_in_small_tasks() -> Iterator[None]:
 def _stream_batch(uri: str, engine: Any) -> None:
     """A batch of a stream, as Spark calls the function: in a thread that has the query's id, with a DataFrame.
 
-    To call it again is to replay it.
+    Without Spark, and on Connect, the id is given as the stream's name. To call it again is to replay it.
     """
+    rows = _upserted() if engine == "local" else engine.createDataFrame(_upserted()).repartition(2)
     with _upserts_in_small_tasks():
         ds = tw.dataset(uri, engine=engine)
-        if engine == "local":
-            tw.stream_upsert(ds, on="id", name=QUERY_ID)(_upserted(), 0)
+        if engine == "local" or is_connect(engine):
+            tw.stream_upsert(ds, on="id", name=QUERY_ID)(rows, 0)
             return
         engine.sparkContext.setLocalProperty(QUERY, QUERY_ID)
         try:
-            tw.stream_upsert(ds, on="id")(engine.createDataFrame(_upserted()).repartition(2), 0)
+            tw.stream_upsert(ds, on="id")(rows, 0)
         finally:
             engine.sparkContext.setLocalProperty(QUERY, None)
 
