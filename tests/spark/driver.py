@@ -33,6 +33,9 @@ PROFILE = (
     "tests/spark/test_merge_clauses.py",
     "tests/spark/test_changes.py::test_any_history_on_spark_reads_like_the_model",
     "tests/spark/test_index_histories.py::test_every_way_to_an_answer_gives_the_same_on_spark[0]",
+    "tests/spark/test_profile.py::test_data_source",
+    "tests/spark/test_profile.py::test_sql",
+    "tests/spark/test_profile.py::test_the_handle",
 )
 """Tests for a session that is expensive, of which each driver runs a part: ``SMALLER`` times their numbers."""
 SMALLER = 0.1

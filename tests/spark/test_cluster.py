@@ -48,7 +48,16 @@ def on_cluster(logs: Path) -> Iterator[Driver]:
 @pytest.mark.share(1)
 @pytest.mark.parametrize(
     ("verb", "stage", "call"),
-    [("merge", 1, 2), ("compaction", 0, 5), ("merge by shuffle", 0, 1), ("merge", 0, 0), ("index build", 0, 3)],
+    [
+        ("merge", 1, 2),
+        ("compaction", 0, 5),
+        ("merge by shuffle", 0, 1),
+        ("merge", 0, 0),
+        ("index build", 0, 3),
+        ("write", 0, 0),
+        ("stream batch", 0, 0),
+        ("stream batch", 2, 1),
+    ],
 )
 def test_an_executor_that_is_killed(on_cluster: Driver, tmp_path: Path, verb: str, stage: int, call: int) -> None:
     """Its tasks run again on the other one or on its successor: the change happens once, and whole."""
@@ -58,8 +67,8 @@ def test_an_executor_that_is_killed(on_cluster: Driver, tmp_path: Path, verb: st
     assert on_cluster.run(verb, there, faults) is None
     assert Path(f"{faults.log}-once").exists(), "no executor was killed"
     assert seen(there) == seen(here)
-    attempts = {(line.stage, line.partition, line.attempt) for line in read_log(faults.log) if line.attempt}
-    assert attempts, "no task ran again"
+    calls = [(line.stage, line.partition, line.call) for line in read_log(faults.log)]
+    assert calls.count((stage, 0, call)) > 1, "no task ran again"  # where a stage is repeated, attempts count from 0
     clean_up(there)
     assert seen(there) == seen(here) and orphans(there) == set()
 
@@ -84,4 +93,4 @@ def test_a_smaller_profile_on_the_cluster(on_cluster: Driver) -> None:
     status, printed = on_cluster.pytest(*PROFILE)
     assert status == 0, printed[-5000:]
     passed = re.search(r"(\d+) passed", printed)
-    assert passed is not None and int(passed[1]) >= 18, printed[-2000:]
+    assert passed is not None and int(passed[1]) >= 21, printed[-2000:]

@@ -6,7 +6,8 @@ run twice; the driver fails or crashes at its commit; the files of a shuffle are
 - a change that returned is there, once; one that failed is not there, and running it again works;
 - pylance and we read the same;
 - no file is left that no version names. Except: files of attempts that Spark repeated, if the change succeeded, and
-  those of a crashed driver. Cleanup removes them.
+  those of a crashed driver. Cleanup removes them;
+- a batch of a stream is replayed in the same session, as Spark does after a crash: it is committed once.
 
 One driver with three tries for each task serves all (``driver.py``). Its Python workers serve one task each, so that
 calls are not answered by a cache that an earlier task filled.
@@ -19,10 +20,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import lance
 import pytest
 from tests.spark.driver import Driver, driver
 from tests.spark.faults import ALWAYS, DriverFault, Faults, LogLine, TaskFault, read_log
-from tests.spark.verbs import VERBS, Seen, clean_up, make_table, orphans, seen
+from tests.spark.verbs import REPLAYED, VERBS, Seen, clean_up, make_table, orphans, seen
 
 from tablewright.testing import CrashAfter, CrashBefore, FailBefore, LoseReply
 from tablewright.testing.faulty_store import Fault
@@ -143,7 +145,7 @@ def test_a_fault_on_spark(patient: Driver, scenes: dict[str, Scene], tmp_path: P
     log = read_log(faults.log)
     assert _happened(faults, log), "the fault was not met"
     assert (end or "").partition(":")[0] in point.ends, end
-    _judge(scene, verb, uri, end, _lost(faults, log))
+    _judge(patient, scene, verb, uri, end, _lost(faults, log))
 
 
 def test_files_of_a_shuffle_that_are_lost(
@@ -158,7 +160,7 @@ def test_files_of_a_shuffle_that_are_lost(
     assert Path(f"{faults.log}-once").exists()
     written = {line.path for line in read_log(faults.log) if line.stage >= 0 and line.method == "put"}
     assert end is None
-    _judge(scene, "write", uri, end, written)
+    _judge(patient, scene, "write", uri, end, written)
 
 
 def _faults(scene: Scene, point: Point, log: str) -> Faults:
@@ -190,7 +192,7 @@ def _lost(faults: Faults, log: list[LogLine]) -> set[str]:
     return {line.path for line in attempts if line.attempt < task.times}
 
 
-def _judge(scene: Scene, verb: str, uri: str, end: str | None, lost: set[str]) -> None:
+def _judge(made: Driver, scene: Scene, verb: str, uri: str, end: str | None, lost: set[str]) -> None:
     """What may be there after a change that ended so; ``lost`` may be left if it succeeded."""
     found, left = seen(uri), orphans(uri)
     if end is None:
@@ -202,8 +204,19 @@ def _judge(scene: Scene, verb: str, uri: str, end: str | None, lost: set[str]) -
         in_part = "CompactionIncomplete" in end and found == replace(scene.before, fragments=found.fragments)
         assert found == scene.before or in_part
         assert left == set()
-    if found != scene.after:
+    if verb in REPLAYED:
+        _replay(made, scene, verb, uri)
+    elif found != scene.after:
         VERBS[verb](uri, "local")
     clean_up(uri)
     assert seen(uri) == scene.after
     assert orphans(uri) == set()
+
+
+def _replay(made: Driver, scene: Scene, verb: str, uri: str) -> None:
+    """Run a change twice more: it makes a version if the table does not have it yet, and no other."""
+    for _ in range(2):
+        version, is_there = lance.dataset(uri).version, seen(uri) == scene.after
+        assert made.run(verb, uri, Faults(f"{uri}.replayed")) is None
+        assert seen(uri) == scene.after
+        assert lance.dataset(uri).version == (version if is_there else version + 1)

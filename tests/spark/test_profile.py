@@ -143,8 +143,59 @@ def test_large_payloads_travel_as_a_column(ds: tw.LanceDataset, monkeypatch: pyt
 
 
 def test_data_source(spark: Any, ds: tw.LanceDataset) -> None:
-    uri = ds.uri
+    uri, other = ds.uri, f"{ds.uri}.other"
     frame = spark.read.format("tablewright").option("filter", "id < 10").load(uri)
     assert frame.agg({"id": "sum"}).first()[0] == 45
     rows(spark, 500, 510).write.format("tablewright").mode("append").save(uri)
     assert tw.dataset(uri).count_rows("id >= 500") == 10 and tw.dataset(uri).version == 2
+    options = {"columns": '{"id": "id", "twice": "n * 2"}', "filter": "id >= 198", "version": "1"}
+    old = spark.read.format("tablewright").options(**options).load(uri)
+    for _ in range(2):
+        old.write.format("tablewright").mode("overwrite").option("stable_row_ids", "true").save(other)
+    made = tw.dataset(other)
+    assert (made.version, made.has_stable_row_ids) == (2, True)
+    assert sorted(map(tuple, made.to_table().to_pandas().values.tolist())) == [(198, 396), (199, 398)]
+    given = spark.read.format("tablewright").schema("twice bigint").load(other)
+    assert sorted(row.twice for row in given.collect()) == [396, 398]
+    with pytest.raises(Exception, match="did you mean 'filter'"):
+        spark.read.format("tablewright").option("fliter", "id < 1").load(uri).count()
+
+
+def test_sql(spark: Any, tmp_path: Path) -> None:
+    """Each kind of statement once, over a table by its name."""
+
+    def run(statement: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in tw.sql(spark, statement).collect()]
+
+    path = tmp_path / "t.lance"
+    properties = "TBLPROPERTIES ('stable_row_ids' = 'true')"
+    select = "SELECT id, id * 10 AS n FROM range(4)"
+    assert run(f"CREATE TABLE numbers USING tablewright LOCATION '{path}' {properties} AS {select}") == [(4, 1)]
+    merge = "WHEN MATCHED THEN UPDATE SET n = t.n + s.n WHEN NOT MATCHED THEN INSERT *"
+    source = "(SELECT id + 2 AS id, id + 1 AS n FROM range(3))"
+    assert run(f"MERGE INTO numbers t USING {source} s ON t.id = s.id {merge}") == [(2, 0, 1, 2)]
+    assert run("UPDATE numbers SET n = n + 100 WHERE id = 0") == [(1, 3)]
+    assert run("DELETE FROM numbers WHERE id = 1") == [(1, 4)]
+    assert run("INSERT INTO numbers SELECT id + 9, n FROM numbers WHERE id = 4") == [(1, 5)]
+    assert run("SELECT * FROM numbers ORDER BY id") == [(0, 100), (2, 21), (3, 32), (4, 3), (13, 3)]
+    assert run(f"SELECT sum(n) FROM tablewright.`{path}` VERSION AS OF 1") == [(60,)]
+    feed = "SELECT id, n, _change_type, _commit_version FROM table_changes('numbers', 3, 5) ORDER BY 4, 3 DESC"
+    assert run(feed) == [
+        (0, 0, "update_preimage", 3),
+        (0, 100, "update_postimage", 3),
+        (1, 10, "delete", 4),
+        (13, 3, "insert", 5),
+    ]
+    assert spark.sql("SELECT count(*) FROM numbers").first()[0] == 5
+    spark.catalog.dropTempView("numbers")
+
+
+def test_the_handle(spark: Any, ds: tw.LanceDataset) -> None:
+    table = tw.table(spark, ds.uri)
+    merge = table.alias("t").merge(spark.range(199, 202).selectExpr("id", "0L AS n"), "t.id = s.id")
+    done = merge.whenMatchedUpdate(None, {"n": "s.n"}).whenNotMatchedInsertAll().execute()
+    assert (done["num_updated_rows"], done["num_inserted_rows"]) == (1, 2)
+    table.delete("id < 190")
+    assert table.toDF().where("n = 0").count() == 3 and table.toDF().count() == 12
+    assert [row["version"] for row in table.history(2).collect()] == [3, 2]
+    assert table.detail().first()["numRows"] == 12

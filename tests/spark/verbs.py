@@ -5,7 +5,9 @@ Each runs on any engine. Rows are few, and limits so small that every stage of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,15 +15,20 @@ from unittest import mock
 
 import lance
 import pyarrow as pa
+import pyarrow.parquet as pq
 from tests.concurrency.leftovers import unreferenced
 from tests.unit.indices.btree.tables import tiny
 
 import tablewright as tw
+from tablewright.engine.detect import is_connect
 from tablewright.operations.merge_insert.limits import MatchLimits, MergeLimits
+from tablewright.spark.upsert import QUERY
+from tablewright.transaction.stream_state import PREFIX
 
-__all__ = ["OTHERS", "SECRET", "VERBS", "Seen", "clean_up", "make_table", "orphans", "rows_of", "seen"]
+__all__ = ["OTHERS", "REPLAYED", "SECRET", "VERBS", "Seen", "clean_up", "make_table", "orphans", "rows_of", "seen"]
 
 ROWS, PER_FILE = 80, 20
+QUERY_ID = "3f1c9a52-0b54-4f0e-9c1d-7a1f6a5d2e11"
 _SHUFFLE = MergeLimits(match=MatchLimits(shuffle_partition_rows=20, shuffle_task_rows=10, keys_per_worker=0))
 _BROADCAST = MergeLimits(match=MatchLimits(shuffle_partition_rows=20, shuffle_task_rows=10))
 
@@ -49,11 +56,15 @@ def _write(uri: str, engine: Any) -> None:
         tw.write_dataset(frame, uri, mode="append", max_rows_per_file=5, engine=engine)
 
 
+def _upserted() -> pa.Table:
+    """Rows of which some have known keys."""
+    return rows_of([*range(0, ROWS, 4), *range(100, 106)], factor=-1)
+
+
 def _merge(limits: MergeLimits) -> Callable[[str, Any], None]:
     def merge(uri: str, engine: Any) -> None:
-        source = rows_of([*range(0, ROWS, 4), *range(100, 106)], factor=-1)
         builder = tw.dataset(uri, engine=engine).merge_insert("id")._with(limits=limits)
-        builder.when_matched_update_all().when_not_matched_insert_all().write_mode("rewrite_rows").execute(source)
+        builder.when_matched_update_all().when_not_matched_insert_all().write_mode("rewrite_rows").execute(_upserted())
 
     return merge
 
@@ -65,6 +76,62 @@ def _compact(uri: str, engine: Any) -> None:
 def _index(uri: str, engine: Any) -> None:
     with tiny():
         tw.dataset(uri, engine=engine).create_scalar_index("a", "BTREE", name="by_a")
+
+
+@contextmanager
+def _upserts_in_small_tasks() -> Iterator[None]:
+    """Executors keep the rows of a batch beside the table, as of a large one, and every stage has several tasks."""
+    merge_insert = tw.LanceDataset.merge_insert
+
+    def limited(ds: tw.LanceDataset, *given: Any, **named: Any) -> Any:
+        return merge_insert(ds, *given, **named)._with(limits=_BROADCAST).write_mode("rewrite_rows")
+
+    with (
+        mock.patch("tablewright.api.merge_source.COLLECTED_BYTES", 0),
+        mock.patch.object(tw.LanceDataset, "merge_insert", limited),
+    ):
+        yield
+
+
+def _stream_batch(uri: str, engine: Any) -> None:
+    """A batch of a stream, as Spark calls the function: in a thread that has the query's id, with a DataFrame.
+
+    Without Spark, and on Connect, the id is given as the stream's name. To call it again is to replay it.
+    """
+    rows = _upserted() if engine == "local" else engine.createDataFrame(_upserted()).repartition(2)
+    with _upserts_in_small_tasks():
+        ds = tw.dataset(uri, engine=engine)
+        if engine == "local" or is_connect(engine):
+            tw.stream_upsert(ds, on="id", name=QUERY_ID)(rows, 0)
+            return
+        engine.sparkContext.setLocalProperty(QUERY, QUERY_ID)
+        try:
+            tw.stream_upsert(ds, on="id")(rows, 0)
+        finally:
+            engine.sparkContext.setLocalProperty(QUERY, None)
+
+
+def _stream_query(uri: str, spark: Any) -> None:
+    """The same batch by a real query, whose source and checkpoint are beside the table. Run again, it goes on."""
+    source, checkpoint = Path(f"{uri}.source"), Path(f"{uri}.checkpoint")
+    if not source.exists():
+        source.mkdir()
+        pq.write_table(_upserted(), source / "rows.parquet")
+        _name_query(checkpoint)
+    with _upserts_in_small_tasks():
+        stream = spark.readStream.schema("id bigint, a bigint, s string").parquet(str(source)).writeStream
+        stream = stream.foreachBatch(tw.stream_upsert(tw.dataset(uri, engine=spark), on="id"))
+        query = stream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+
+
+def _name_query(checkpoint: Path) -> None:
+    """A checkpoint has the id of its query, and nothing else before the first batch."""
+    checkpoint.mkdir()
+    (checkpoint / "metadata").write_text(json.dumps({"id": QUERY_ID}))
 
 
 SECRET = "wJalrXUtnFEMI-not-to-be-seen"
@@ -81,10 +148,17 @@ VERBS: dict[str, Callable[[str, Any], None]] = {
     "merge by shuffle": _merge(_SHUFFLE),
     "compaction": _compact,
     "index build": _index,
+    "stream batch": _stream_batch,
 }
-"""By name: a function of the table's path and the engine. A batch of a stream is to come here too."""
+"""By name: a function of the table's path and the engine."""
 
-OTHERS: dict[str, Callable[[str, Any], None]] = {"update with credentials": _update_with_credentials}
+REPLAYED = ("stream batch",)
+"""Changes that Spark runs again after a crash, whether they were committed or not: the second time changes nothing."""
+
+OTHERS: dict[str, Callable[[str, Any], None]] = {
+    "update with credentials": _update_with_credentials,
+    "stream query": _stream_query,
+}
 
 
 @dataclass(frozen=True)
@@ -95,6 +169,7 @@ class Seen:
     fragments: tuple[tuple[int, int], ...]
     indices: tuple[str, ...]
     found: tuple[int, ...]
+    streams: tuple[tuple[str, str], ...]  # the last batch of each: in one manifest with its rows
 
 
 def seen(uri: str) -> Seen:
@@ -109,7 +184,8 @@ def seen(uri: str) -> Seen:
     found = sorted((fragment.physical_rows, fragment.num_deletions) for fragment in theirs.get_fragments())
     names = sorted(index["name"] for index in theirs.list_indices() if not index["name"].startswith("__"))
     rows = tuple(tuple(row.values()) for row in tables[0].to_pylist())
-    return Seen(rows, tuple(found), tuple(names), tuple(answers[0]))
+    streams = [item for item in sorted(theirs.config().items()) if item[0].startswith(PREFIX)]
+    return Seen(rows, tuple(found), tuple(names), tuple(answers[0]), tuple(streams))
 
 
 def orphans(uri: str) -> set[str]:

@@ -16,6 +16,7 @@ from typing import Any
 from tablewright.api.dataset import LanceDataset, dataset
 from tablewright.api.pinned import table_of
 from tablewright.engine.detect import is_connect
+from tablewright.engine.spark.session import active_session
 from tablewright.errors import InvalidRequest
 from tablewright.log import Log
 from tablewright.operations.merge_insert.clauses import check_dedupe
@@ -24,6 +25,7 @@ from tablewright.transaction.stream_state import BatchCommitted, StreamBatch, ch
 __all__ = ["stream_upsert"]
 
 QUERY = "sql.streaming.queryId"  # Spark's own name of what it tells the thread of a stream
+_NAMELESS = "This session does not say which query a batch belongs to: give stream_upsert a name, one for each stream."
 _log = Log("stream")
 
 
@@ -38,8 +40,9 @@ def stream_upsert(
     """A function for ``writeStream.foreachBatch``: rows with known keys are updated, others inserted, once per batch.
 
     ``on`` is the key. ``name`` names the stream in the table's config; without one it is the id of the running query,
-    which its checkpoint keeps. ``dedupe`` (``"first"``, ``"last"``) says which of several rows of a batch with one key
-    counts; otherwise they are an error. ``optimize="auto"`` keeps the table in good shape after each batch.
+    which its checkpoint keeps. Spark Connect does not tell that id, so it needs a name. ``dedupe`` (``"first"``,
+    ``"last"``) says which of several rows of a batch with one key counts; otherwise they are an error.
+    ``optimize="auto"`` keeps the table in good shape after each batch.
 
     >>> import tablewright as tw
     >>> ds = tw.write_dataset([{"id": 1, "n": 1}], "memory://stream-upsert")
@@ -53,6 +56,8 @@ def stream_upsert(
         raise InvalidRequest(f'optimize must be None or "auto", got {optimize!r}.')
     if name is not None and (not isinstance(name, str) or not name):
         raise InvalidRequest(f"name must be text, got {name!r}.")
+    if name is None and is_connect(active_session()):
+        raise InvalidRequest(_NAMELESS)
     check_dedupe(dedupe)
     opened = table if isinstance(table, LanceDataset) else dataset(table)
     opened.merge_insert(on)  # a key that the table does not have is said at once
@@ -61,10 +66,7 @@ def stream_upsert(
         ds = opened.checkout_version(opened.latest_version)
         query = _running_query(batch)
         if name is None and query is None:
-            raise InvalidRequest(
-                "This session does not say which query a batch belongs to: give stream_upsert a name, one for each "
-                "stream."
-            )
+            raise InvalidRequest(_NAMELESS)
         stream = StreamBatch(name=name or str(query), batch=batch_id, query=None if name is None else query)
         try:
             check_new_batch(table_of(ds).snapshot.manifest.config, stream.properties)

@@ -94,6 +94,15 @@ def test_what_is_wrong_is_said_at_once(table: str) -> None:
         tw.stream_upsert(table, on="id")([{"id": 1, "n": 1}], 0)
 
 
+def test_on_connect_a_name_is_needed_before_the_stream_starts(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the function runs on the server, which does not tell it the query: the error would end the stream."""
+    session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    monkeypatch.setattr(module, "active_session", lambda: session)
+    with pytest.raises(InvalidRequest, match="give stream_upsert a name"):
+        tw.stream_upsert(table, on="id")
+    tw.stream_upsert(table, on="id", name="s")
+
+
 def test_it_takes_an_open_table(table: str) -> None:
     ds = tw.dataset(table)
     assert pickle.loads(pickle.dumps(ds)).uri == table
