@@ -37,7 +37,7 @@ from tablewright.format.naming import deletion_path
 from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
 from tablewright.storage.base import Location
-from tablewright.storage.identity import FileIdentity, is_local, is_settled, local_identity
+from tablewright.storage.identity import FileIdentity, are_unchanged, is_local, is_settled, local_identity
 from tablewright.storage.together import answers_slowly, together
 
 __all__ = ["SmallFragments", "SmallRows", "small_runs"]
@@ -59,15 +59,9 @@ LocalFiles = tuple[tuple[str, FileIdentity], ...]
 class _Known:
     """What is kept of a fragment: identities of its local files, deleted offsets, decoded columns by token."""
 
-    files: tuple[tuple[str, FileIdentity], ...]
+    files: LocalFiles
     deleted: Offsets | None
     columns: Mapping[int, pa.Array]
-
-    def is_current(self) -> bool:
-        for path, identity in self.files:  # noqa: SIM110, it runs for each fragment of each read
-            if local_identity(path) != identity:
-                return False
-        return True
 
     @property
     def nbytes(self) -> int:
@@ -111,6 +105,8 @@ class _Fetched:
     files: tuple[tuple[str, FileIdentity], ...] | None
     deleted: Offsets | None
 
+
+_LookedUp = list[tuple[bytes, _Known] | None]
 
 _kept = CacheKind[tuple[bytes, _Known]]("small fragments")
 _numbers = itertools.count()
@@ -179,6 +175,7 @@ class SmallFragments:
         self._place = self._place_token()
         self._tokens = _column_tokens(shape) if self._place is not None else tuple(range(len(shape.columns)))
         self._wanted = frozenset(self._tokens)
+        self._looked_up: dict[int, _LookedUp] = {}
 
     def _place_token(self) -> int | None:
         """Stands for the table's address and base paths; ``None`` if nothing is kept."""
@@ -205,27 +202,42 @@ class SmallFragments:
         counts = rows - np.array([0 if each.deleted is None else len(each.deleted) for each in known], np.int64)
         return SmallRows(without_rows(batch, places), start, counts, np.delete(offsets, places))
 
-    def _known(self, start: int, stop: int) -> list[_Known]:
-        positions = range(start, stop)
+    def kept(self, start: int, stop: int) -> int:
+        """How many of these fragments are in the cache. What was found there is used by the :meth:`read` to come."""
         if self._place is None:
-            return [loaded for loaded, _ in self._load(positions)]
-        place, wanted, raw = self._place, self._wanted, self.fragments.raw[start:stop]
-        keys = [(place, number) for number in self.fragments.ids[start:stop].tolist()]
-        before = _kept.find_all(keys)
+            return 0
+        found = self._looked_up[start] = self._look_up(self._place, start, stop)
+        return len(found) - found.count(None)
+
+    def _look_up(self, place: int, start: int, stop: int) -> _LookedUp:
+        return _kept.find_all([(place, number) for number in self.fragments.ids[start:stop].tolist()])
+
+    def _found(self, place: int, start: int, stop: int) -> _LookedUp:
+        """What the cache has of some fragments; where :meth:`kept` was asked, as it was then."""
+        found: _LookedUp = []
+        while (at := start + len(found)) < stop:
+            found += self._looked_up.pop(at, []) or self._look_up(place, at, stop)
+        return found[: stop - start]
+
+    def _known(self, start: int, stop: int) -> list[_Known]:
+        if self._place is None:
+            return [loaded for loaded, _ in self._load(range(start, stop))]
+        before, raw = self._found(self._place, start, stop), self.fragments.raw[start:stop]
+        ids, wanted = self.fragments.ids[start:stop], self._wanted
         served: list[_Known | None] = []
-        for at, each in enumerate(before):
+        for at, (each, now) in enumerate(zip(before, raw, strict=True)):
             if each is None or not wanted <= each[1].columns.keys():
                 served.append(None)
-            elif each[0] == raw[at]:
-                served.append(each[1] if each[1].is_current() else None)
+            elif each[0] == now:
+                served.append(each[1] if are_unchanged(each[1].files) else None)
             else:
-                served.append(self._revised(keys[at], each, start + at))
+                served.append(self._revised((self._place, int(ids[at])), each, start + at))
         missing = [index for index, each in enumerate(served) if each is None]
         for index, (loaded, is_certain) in zip(missing, self._load([start + at for at in missing]), strict=True):
             served[index] = loaded
             if is_certain:
                 known = before[index]
-                _keep(keys[index], raw[index], loaded, None if known is None else known[1])
+                _keep((self._place, int(ids[index])), raw[index], loaded, None if known is None else known[1])
         return [each for each in served if each is not None]
 
     def _revised(self, key: Hashable, found: tuple[bytes, _Known], position: int) -> _Known | None:
@@ -247,7 +259,7 @@ class SmallFragments:
         files = known.files
         if before.deletion is not None and files and files[-1][0].endswith(deletion_path(before.id, before.deletion)):
             files = files[:-1]
-        return files if all(local_identity(path) == identity for path, identity in files) else None
+        return files if are_unchanged(files) else None
 
     def _with_deletions(
         self, fragment: Fragment, files: LocalFiles, columns: Mapping[int, pa.Array]

@@ -83,6 +83,34 @@ def test_columns_are_kept_one_by_one(path: Path, monkeypatch: pytest.MonkeyPatch
     assert len(opened) == 30
 
 
+def test_how_many_are_kept_is_one_look_into_the_cache(path: Path) -> None:
+    snapshot = _snapshot(path)
+    files = SmallFragments(snapshot, ReadShape(snapshot.schema, snapshot.schema), snapshot.fragments)
+    assert files.kept(0, 10) == 0
+    _read(path, "a", "s")
+    assert (files.kept(0, 4), files.kept(4, 10)) == (4, 6)
+    asked = process_cache().stats()
+    assert files.read(0, 10).batch.to_pydict()["a"] == list(range(100))
+    assert (process_cache().stats().hits, process_cache().stats().misses) == (asked.hits, asked.misses)
+    assert files.kept(0, 10) == 10
+    assert files.read(0, 3).batch.to_pydict()["a"] == list(range(30))
+    process_cache().resize(0)
+    off = SmallFragments(snapshot, ReadShape(snapshot.schema, snapshot.schema), snapshot.fragments)
+    assert off.kept(0, 10) == 0
+
+
+def test_a_file_that_changes_after_the_look_is_read_again(path: Path) -> None:
+    _read(path, "a")
+    snapshot = _snapshot(path)
+    table = snapshot.schema
+    shape = ReadShape(table, table.project_ids([table.resolve("a").id]))
+    files = SmallFragments(snapshot, shape, snapshot.fragments)
+    assert files.kept(0, 10) == 10
+    next((path / "data").iterdir()).unlink()
+    with pytest.raises(CorruptTable):
+        files.read(0, 10)
+
+
 def test_a_commit_leaves_other_fragments_in_the_cache(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _read(path, "a")
     tw.dataset(path).delete("a in (3, 50, 51)")
