@@ -53,9 +53,9 @@ class SmallScan:
         system = pa.RecordBatch.from_arrays(columns, names=list(names))
         return SmallRows(beside(rows.batch, system), rows.first, rows.counts, rows.offsets)
 
-    def kept(self, start: int, stop: int) -> int:
-        """How many of some fragments are in the cache with the columns of the first step."""
-        return self._files.kept(start, stop)
+    def are_mostly_kept(self, start: int, stop: int) -> bool:
+        """Whether most of some fragments are in the cache."""
+        return self._files.are_mostly_kept(start, stop)
 
     def _system(self, name: str, rows: SmallRows) -> pa.Array:
         facts, stop = self.fragments.facts, rows.first + len(rows.counts)
@@ -94,8 +94,8 @@ class SmallRun:
         return int(self.scan.fragments.physical_rows[self.start : self.stop].sum())
 
     def is_mostly_kept(self) -> bool:
-        """Whether at least half of the fragments are in the cache: reading them is Python's work, not the disk's."""
-        return 2 * self.scan.kept(self.start, self.stop) >= self.stop - self.start
+        """Whether most of the fragments are in the cache: reading them is Python's work, not the disk's."""
+        return self.scan.are_mostly_kept(self.start, self.stop)
 
     def is_followed_by(self, other: SmallRun) -> bool:
         """Whether ``other`` begins in the same scan where this one ends."""
