@@ -1,8 +1,9 @@
 """What a job and a task cost on a warm Spark session when they do nothing: ``job_seconds``, ``task_seconds`` of a plan.
 
 Jobs of 1, 100 and 1,000 tasks go the way of all tasks (``SparkEngine.map``: each opens the world at a table's place,
-and sends a result back). Every job runs some times, in turns; the fastest of each size counts, since other processes
-only ever add time. A task occupies one core, so
+and sends a result back). The first 3,000 tasks do not count: until then the JVM compiles, and takes two to four times
+as long. Then every job runs some times, in turns; the fastest of each size counts, since other processes only ever add
+time. A task occupies one core, so
 
 - ``task_seconds`` = (seconds of 1,000 - seconds of 100) / 900 * cores,
 - ``job_seconds`` = seconds of 1 - one task.
@@ -31,7 +32,7 @@ from tablewright.world import World
 __all__ = ["run"]
 
 BY_DEFAULT = False
-SIZES, ROUNDS = (1, 100, 1000), 5
+SIZES, ROUNDS, WARM_UPS = (1, 100, 1000), 5, 3
 
 
 def nothing(task: int, world: World) -> int:
@@ -58,15 +59,16 @@ def run(rounds: int | None = None) -> bool:
 
 
 def _taken(engine: SparkEngine, world: World, rounds: int) -> dict[int, tuple[float, float]]:
-    """The seconds of a job of each size, and those of all processors: the least of some runs, the first left out."""
+    """The seconds of a job of each size, and those of all processors: the least of some runs, once warm."""
+    for _ in range(WARM_UPS):
+        engine.map(nothing, range(max(SIZES)), world)
     taken: dict[int, list[tuple[float, float]]] = {size: [] for size in SIZES}
-    for number in range(rounds + 1):
+    for _ in range(rounds):
         for size, runs in taken.items():
             busy, began = busy_seconds(os.getpid()), time.perf_counter()
             assert engine.map(nothing, range(size), world) == list(range(size))
             seconds = time.perf_counter() - began
-            if number:
-                runs.append((seconds, busy_seconds(os.getpid()) - busy))
+            runs.append((seconds, busy_seconds(os.getpid()) - busy))
     return {size: (min(one[0] for one in runs), min(one[1] for one in runs)) for size, runs in taken.items()}
 
 
