@@ -31,6 +31,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--fsync", action="store_true", help="wait for the disk, where a loop asks")
     parser.add_argument("--rows", type=int, help="how large tables are, where a workload asks")
     parser.add_argument("--large", action="store_true", help="the largest table too, where a workload asks")
+    parser.add_argument("--results", type=Path, help="a file to which figures are added, where a workload has parts")
+    parser.add_argument("--minutes", type=float, help="begin nothing after that time, where a workload has parts")
+    parser.add_argument("--report", action="store_true", help="run nothing: print what the file of results has")
     given = vars(parser.parse_args(arguments))
     names, known = given.pop("names"), workloads()
     unknown = [name for name in names if name not in known]

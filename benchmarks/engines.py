@@ -10,10 +10,13 @@ within 0.2 s, warm.
 - *local*: a warm session on this machine's cores.
 - *cluster*: a warm session on a standalone cluster of two workers with a core each.
 
-Tables of 10 million rows have two columns only. Parts of the grid run one after the other, and are read together:
+Tables of 10 million rows have two columns only. The whole grid takes longer than a quiet hour, so it runs in parts, by
+names of sites and verbs and numbers of rows, small tables first; with a file of results a run leaves out what is there,
+and ``--minutes`` ends it after the cell that is under way. The last line reads all parts together:
 
-    python -m benchmarks.engines --sites local --verbs merge,update --rows 10,1000 --results grid.jsonl
-    python -m benchmarks.engines --report --results grid.jsonl
+    python -m benchmarks engines --only local,merge,update,10,1000 --results grid.jsonl
+    python -m benchmarks engines --results grid.jsonl --minutes 15
+    python -m benchmarks engines --results grid.jsonl --report
 """
 
 from __future__ import annotations
@@ -28,10 +31,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -40,7 +42,8 @@ import numpy as np
 import pyarrow as pa
 from benchmarks._beside import copied
 from benchmarks._cluster import standalone_cluster
-from benchmarks._grid import Cell, Run, busy_seconds, keep, report
+from benchmarks._grid import Cell, Given, Run, busy_seconds, given_only, keep
+from benchmarks._grid import report as print_report
 
 import tablewright as tw
 from tablewright.engine.spark.session import embedded_session
@@ -48,10 +51,9 @@ from tablewright.engine.spark.session import embedded_session
 __all__ = ["run"]
 
 BY_DEFAULT = False
-ROWS = (10, 1000, 100_000, 1_000_000, 10_000_000)
-FRAME_ROWS_MAX, NARROW_FROM, RUNS, DIMENSIONS, FRAGMENTS = 1_000_000, 10_000_000, 3, 16, 8
-SITES = ("none", "local", "cluster")
+FRAME_ROWS_MAX, NARROW_FROM, DIMENSIONS, FRAGMENTS = 1_000_000, 10_000_000, 16, 8
 FRAME_SECONDS_MAX = 0.2
+SMALLEST = 10
 ENGINES = ("local", "spark", "default")
 
 
@@ -81,7 +83,6 @@ CHANGES: dict[str, Callable[[Any, int], Any]] = {
     "update": lambda ds, rows: ds.update({"score": "score * 2"}, where="id % 2 = 1"),
     "add_columns": lambda ds, rows: ds.add_columns({"twice": "score * 2", "next": "id + 1"}),
 }
-VERBS = ("write", "scan", "delete", "update", "merge", "add_columns")
 
 
 def _timed(verb: str, rows: int, base: Path, engine: str) -> Run:
@@ -146,26 +147,29 @@ class _Reasons:
 
 
 # --------------------------------------------------------------------------------------------------------------- cells
-def _bases(folder: Path, sizes: Sequence[int]) -> dict[int, Path]:
-    """The tables, in several fragments each."""
-    bases = {rows: folder / f"base-{rows}" for rows in sizes}
-    for rows, base in bases.items():
+class _Bases(dict[int, Path]):
+    """The tables by their numbers of rows, in several fragments each; made when first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __missing__(self, rows: int) -> Path:
+        base = self[rows] = self._folder / f"base-{rows}"
         tw.write_dataset(_table(0, rows), base, max_rows_per_file=max(1, rows // FRAGMENTS), engine="local")
-    return bases
+        return base
 
 
-def _warm_cells(site: str, bases: dict[int, Path], given: Given) -> Iterator[Cell]:
-    for verb in given.verbs:
-        for rows, base in bases.items():
-            taken: dict[str, list[Run]] = {engine: [] for engine in ENGINES}
-            for number in range(given.runs + 1):
-                for engine in ENGINES:
-                    with _Reasons() as reasons:
-                        one = _timed(verb, rows, base, engine)
-                    if number:
-                        taken[engine].append(one)
-            best = {engine: min(runs, key=lambda one: one.seconds) for engine, runs in taken.items()}
-            yield Cell(site, verb, rows, **best, why=str(reasons), works=reasons.works)
+def _warm_cells(site: str, bases: _Bases, given: Given) -> Iterator[Cell]:
+    for verb, rows in given.cells(site):
+        taken: dict[str, list[Run]] = {engine: [] for engine in ENGINES}
+        for number in range(given.runs + 1):
+            for engine in ENGINES:
+                with _Reasons() as reasons:
+                    one = _timed(verb, rows, bases[rows], engine)
+                if number:
+                    taken[engine].append(one)
+        best = {engine: min(runs, key=lambda one: one.seconds) for engine, runs in taken.items()}
+        yield Cell(site, verb, rows, **best, why=str(reasons), works=reasons.works)
 
 
 def _fresh(verb: str, rows: int, base: Path, engine: str) -> tuple[Run, str, list[dict[str, Any]]]:
@@ -176,17 +180,16 @@ def _fresh(verb: str, rows: int, base: Path, engine: str) -> tuple[Run, str, lis
     return Run(seconds), why, works
 
 
-def _cold_cells(bases: dict[int, Path], given: Given) -> Iterator[Cell]:
-    """Cells without a session. A start of Spark is measured with the smallest scan."""
-    smallest = min(bases)
-    start = _fresh("scan", smallest, bases[smallest], "spark")[0].seconds
-    print(f"   none: a session starts, and counts {smallest} rows, in {start:.2f}s", flush=True)
-    for verb in given.verbs:
-        for rows, base in bases.items():
-            local = _best(_fresh(verb, rows, base, "local")[0] for _ in range(given.runs))
-            spark = _fresh(verb, rows, base, "spark")[0] if local.seconds > start else None
-            tries = [_fresh(verb, rows, base, "default") for _ in range(given.runs)]
-            yield Cell("none", verb, rows, local, spark, _best(one[0] for one in tries), *tries[0][1:])
+def _cold_cells(bases: _Bases, given: Given) -> Iterator[Cell]:
+    """Cells without a session. A start of Spark is measured with a scan of few rows."""
+    start = _fresh("scan", SMALLEST, bases[SMALLEST], "spark")[0].seconds
+    print(f"   none: a session starts, and counts {SMALLEST} rows, in {start:.2f}s", flush=True)
+    for verb, rows in given.cells("none"):
+        base = bases[rows]
+        local = _best(_fresh(verb, rows, base, "local")[0] for _ in range(given.runs))
+        spark = _fresh(verb, rows, base, "spark")[0] if local.seconds > start else None
+        tries = [_fresh(verb, rows, base, "default") for _ in range(given.runs)]
+        yield Cell("none", verb, rows, local, spark, _best(one[0] for one in tries), *tries[0][1:])
 
 
 def _best(runs: Iterable[Run]) -> Run:
@@ -217,21 +220,13 @@ def _frames(session: Any, base: Path, folder: Path) -> bool:
 
 
 # ---------------------------------------------------------------------------------------------------------------- runs
-@dataclass(frozen=True)
-class Given:
-    """What is to be run, and where results are kept."""
-
-    verbs: Sequence[str] = VERBS
-    sizes: Sequence[int] = ROWS
-    runs: int = RUNS
-    results: Path | None = None
-
-
 def _site(site: str, given: Given) -> bool:
     """The cells of a site. A session is that of this process, so every site has a process of its own."""
     folder = Path(tempfile.mkdtemp(prefix="tablewright-engines-"))
     try:
-        bases = _bases(folder, given.sizes)
+        bases = _Bases(folder)
+        if next(given.cells(site), None) is None:
+            return True
         if site == "none":
             return _kept(_cold_cells(bases, given), given)
         with ExitStack() as stack:
@@ -242,7 +237,7 @@ def _site(site: str, given: Given) -> bool:
             session.range(1000).repartition(4).count()
             kept = _kept(_warm_cells(site, bases, given), given)
             small = [size for size in given.sizes if size <= FRAME_ROWS_MAX]
-            if site == "local" and small and "merge" in given.verbs:
+            if site == "local" and small and "merge" in given.verbs and given.has_time:
                 kept &= _frames(session, bases[max(small)], folder)
             return kept
     finally:
@@ -257,28 +252,34 @@ def _kept(cells: Iterable[Cell], given: Given) -> bool:
     return kept
 
 
-def run(sites: Sequence[str] = SITES, given: Given | None = None) -> bool:
-    """Print the grid, and whether the default keeps its promise in every cell."""
-    given, kept = given or Given(), True
-    for site in sites:
-        command = [sys.executable, "-m", "benchmarks.engines", "--here", "--sites", site, "--runs", str(given.runs)]
-        command += ["--verbs", ",".join(given.verbs), "--rows", ",".join(map(str, given.sizes))]
-        command += [] if given.results is None else ["--results", str(given.results)]
+def run(
+    only: str | None = None, results: Path | None = None, minutes: float | None = None, report: bool = False
+) -> bool:
+    """Print the grid, or a part of it, and whether the default keeps its promise in every cell that was measured."""
+    until = None if minutes is None else time.time() + 60 * minutes
+    given = given_only(only, results=results, until=until)
+    return print_report(given) if report else _in_processes(given)
+
+
+def _in_processes(given: Given) -> bool:
+    """Every site in a process of its own: a session is that of its process."""
+    kept = True
+    for site in given.sites:
+        command = [sys.executable, "-m", "benchmarks.engines", *given.arguments(site)]
         kept &= subprocess.run(command, check=False).returncode == 0
     return kept
 
 
 def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", default=",".join(map(str, ROWS)), help="sizes of the tables")
-    parser.add_argument("--sites", default=",".join(SITES))
-    parser.add_argument("--verbs", default=",".join(VERBS))
-    parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--results", type=Path, help="a file to which every cell is added")
-    parser.add_argument("--report", action="store_true", help="run nothing: print what the file has")
-    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--once", nargs=4, help=argparse.SUPPRESS)
+    """One site, or one run, in this process: what :func:`run` starts."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--site")
+    parser.add_argument("--rows")
+    parser.add_argument("--verbs")
+    parser.add_argument("--runs", type=int)
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--until", type=float)
+    parser.add_argument("--once", nargs=4)
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the cluster is ended, tables are removed
     if asked.once:
@@ -287,13 +288,9 @@ def main() -> int:
             one = _timed(verb, int(rows), Path(base), engine)
         print(json.dumps([one.seconds, str(reasons), reasons.works]))
         return 0
-    sites, verbs, sizes = asked.sites.split(","), asked.verbs.split(","), [int(rows) for rows in asked.rows.split(",")]
-    if asked.report:
-        return 0 if report(asked.results, sites, verbs, sizes) else 1
-    given = Given(verbs, sizes, asked.runs, asked.results)
-    if not asked.here:
-        return 0 if run(sites, given) else 1
-    return 0 if all(list(map(partial(_site, given=given), sites))) else 1
+    verbs, sizes = asked.verbs.split(","), [int(rows) for rows in asked.rows.split(",")]
+    given = Given([asked.site], verbs, sizes, asked.runs, asked.results, asked.until)
+    return 0 if _site(asked.site, given) else 1
 
 
 if __name__ == "__main__":

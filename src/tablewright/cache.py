@@ -131,6 +131,11 @@ class Cache:
                 self._hits[kind] = self._hits.get(kind, 0) + len(found) - misses
         return found
 
+    def count_held(self, keys: Iterable[Key]) -> int:
+        """How many of these keys are there; that counts as no use of them."""
+        with self._lock:
+            return sum(key in self._entries for key in keys)
+
     def keep(self, key: Key, value: object, size: int) -> bool:
         """Keep ``value``, of this many bytes, at ``key``; it replaces one that is there. Whether it is kept: not if it
         alone exceeds the budget.
@@ -220,6 +225,11 @@ class CacheKind(Generic[T]):
         """The values at several keys, ``None`` for those that are not there."""
         name = self.name
         return process_cache().find_all([(name, key) for key in keys])
+
+    def count_held(self, keys: Iterable[Hashable]) -> int:
+        """How many of these keys are there; that counts as no use of them."""
+        name = self.name
+        return process_cache().count_held([(name, key) for key in keys])
 
     def get(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T:
         """The value at ``key``; if there is none, what ``load`` returns, together with its size in bytes."""

@@ -29,6 +29,20 @@ def test_least_recently_used_leave_first() -> None:
     assert stats.hit_rate == 0.8 and Cache(1).stats().hit_rate == 0.0
 
 
+def test_asking_whether_keys_are_there_is_no_use_of_them() -> None:
+    cache = Cache(bytes_max=2 * ENTRY)
+    for key in "ab":
+        cache.keep(("kind", key), key.upper(), 0)
+    assert cache.count_held([("kind", "a"), ("kind", "c"), ("other", "b")]) == 1
+    assert (cache.stats().hits, cache.stats().misses) == (0, 0)
+    cache.keep(("kind", "c"), "C", 0)
+    assert cache.count_held([("kind", key) for key in "abc"]) == 2 and cache.find(("kind", "a")) is None
+    words = CacheKind[str]("words of a count")
+    words.keep("a", "A", 1)
+    assert (words.count_held("ab"), words.count_held("")) == (1, 0)
+    words.drop("a")
+
+
 def test_what_is_too_big_is_not_kept_and_pushes_nothing_out() -> None:
     cache = Cache(bytes_max=1000)
     cache.keep(("kind", "a"), "a", 500)

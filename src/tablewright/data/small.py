@@ -9,7 +9,10 @@ Opening a file costs far more than the bytes of a small one, so what was decoded
    (:mod:`tablewright.storage.identity`), which is compared at every use: one ``stat`` per file. Where a fragment has
    only got another deletion file, its columns are used again. So a loop of changes leaves one entry per fragment.
 3. *Run.* The columns of all fragments are concatenated, then deleted rows are dropped from all at once.
-4. A read of more than half of the budget keeps nothing: it would only push out what others use.
+4. *Blocks.* Of tiny fragments most of the time goes to finding them one by one. So those with the ids from 32 n up to
+   32 n + 31 are also kept as one entry, with their columns concatenated, if a run holds them all. It is used if all of
+   them are as they were. A change of one fragment leaves the blocks of all others.
+5. A read of more than half of the budget keeps nothing: it would only push out what others use.
 
 Fragments that are not in the cache are joined and read together (:mod:`.joined`), or, where that can't be done, one by
 one, by :class:`~tablewright.data.read.FragmentReader`. Without a cache that is every fragment.
@@ -21,6 +24,7 @@ import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +41,7 @@ from tablewright.format.naming import deletion_path
 from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
 from tablewright.storage.base import Location
-from tablewright.storage.identity import FileIdentity, is_local, is_settled, local_identity
+from tablewright.storage.identity import FileIdentity, are_unchanged, is_local, is_settled, local_identity
 from tablewright.storage.together import answers_slowly, together
 
 __all__ = ["SmallFragments", "SmallRows", "small_runs"]
@@ -50,6 +54,9 @@ _GROWING_UNTIL = _RUN_FRAGMENTS_MAX - _RUN_FRAGMENTS_MIN
 _ENTRY_BYTES = 1024
 _OPEN_MAX = 16  # files that a thread has open at a time
 _TOKENS_MAX = 4096
+_BLOCK_BITS, _BLOCK_FRAGMENTS_MIN, _BLOCK_BYTES_MAX = 5, 8, 64 * 1024
+_TEXT_BYTES = 64  # a guess of what a row takes where a column has no fixed width
+_SAMPLES = 8
 
 Tokens = tuple[int, ...]
 LocalFiles = tuple[tuple[str, FileIdentity], ...]
@@ -57,17 +64,11 @@ LocalFiles = tuple[tuple[str, FileIdentity], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
-    """What is kept of a fragment: identities of its local files, deleted offsets, decoded columns by token."""
+    """What is kept of a fragment, or a block: identities of local files, deleted offsets, decoded columns by token."""
 
-    files: tuple[tuple[str, FileIdentity], ...]
+    files: LocalFiles
     deleted: Offsets | None
     columns: Mapping[int, pa.Array]
-
-    def is_current(self) -> bool:
-        for path, identity in self.files:  # noqa: SIM110, it runs for each fragment of each read
-            if local_identity(path) != identity:
-                return False
-        return True
 
     @property
     def nbytes(self) -> int:
@@ -113,6 +114,7 @@ class _Fetched:
 
 
 _kept = CacheKind[tuple[bytes, _Known]]("small fragments")
+_blocks = CacheKind[tuple[tuple[bytes, ...], _Known]]("blocks of small fragments")
 _numbers = itertools.count()
 _tokens: dict[Hashable, int] = {}
 
@@ -191,44 +193,105 @@ class SmallFragments:
 
     def read(self, start: int, stop: int) -> SmallRows:
         """The live rows of the fragments from position ``start`` up to ``stop``."""
-        known = self._known(start, stop)
+        served = self._served(start, stop)
         rows = self.fragments.facts.physical_rows[start:stop].astype(np.int64)
-        columns = [pa.concat_arrays([each.columns[token] for each in known]) for token in self._tokens]
-        schema = self._shape.schema
-        batch = pa.RecordBatch.from_arrays(columns, schema=schema) if columns else no_columns(int(rows.sum()))
-        begins = np.cumsum(rows) - rows
-        offsets = np.arange(int(rows.sum())) - np.repeat(begins, rows)
-        gone = [each.deleted + begin for each, begin in zip(known, begins, strict=True) if each.deleted is not None]
+        columns = [pa.concat_arrays([each.columns[token] for _, each in served]) for token in self._tokens]
+        ends = np.cumsum(rows)
+        total, begins = int(rows.sum()), ends - rows
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._shape.schema) if columns else no_columns(total)
+        offsets = np.arange(total) - np.repeat(begins, rows)
+        gone = [each.deleted + begins[at - start] for at, each in served if each.deleted is not None]
         if not gone:
             return SmallRows(batch, start, rows, offsets)
         places = np.concatenate(gone)
-        counts = rows - np.array([0 if each.deleted is None else len(each.deleted) for each in known], np.int64)
+        counts = rows - np.bincount(np.searchsorted(ends, places, side="right"), minlength=len(rows))
         return SmallRows(without_rows(batch, places), start, counts, np.delete(offsets, places))
 
-    def _known(self, start: int, stop: int) -> list[_Known]:
-        positions = range(start, stop)
+    def are_mostly_kept(self, start: int, stop: int) -> bool:
+        """Whether most of these fragments are in the cache, by a sample; their files are not looked at."""
         if self._place is None:
-            return [loaded for loaded, _ in self._load(positions)]
-        place, wanted, raw = self._place, self._wanted, self.fragments.raw[start:stop]
-        keys = [(place, number) for number in self.fragments.ids[start:stop].tolist()]
-        before = _kept.find_all(keys)
-        served: list[_Known | None] = []
-        for at, each in enumerate(before):
+            return False
+        sample = self.fragments.ids[start : stop : max(1, (stop - start) // _SAMPLES)].tolist()
+        return 2 * _kept.count_held([(self._place, number) for number in sample]) > len(sample)
+
+    def _served(self, start: int, stop: int) -> list[tuple[int, _Known]]:
+        """What is known of the fragments, in order: of single ones or blocks, with the position where each begins."""
+        if self._place is None:
+            return [(start + at, loaded) for at, (loaded, _) in enumerate(self._load(range(start, stop)))]
+        place, raw = self._place, self.fragments.raw
+        blocks = self._whole_blocks(start, stop)
+        found = _blocks.find_all([(place, self._tokens, number) for number, _, _ in blocks])
+        served: dict[int, _Known] = {}
+        positions: list[int] = []
+        made_of = []
+        at = start
+        for (number, begin, end), each in zip(blocks, found, strict=True):
+            positions += range(at, begin)
+            at = end
+            if each is not None and each[0] == tuple(raw[begin:end]) and are_unchanged(each[1].files):
+                served[begin] = each[1]
+            else:
+                positions += range(begin, end)
+                made_of.append((number, begin, end))
+        positions += range(at, stop)
+        known = dict(zip(positions, self._known(place, positions), strict=True))
+        for number, begin, end in made_of:
+            self._keep_block((place, self._tokens, number), begin, [known[at] for at in range(begin, end)])
+        served.update((at, each) for at, (each, _) in known.items())
+        return sorted(served.items(), key=itemgetter(0))
+
+    def _whole_blocks(self, start: int, stop: int) -> list[tuple[int, int, int]]:
+        """The blocks of tiny fragments that lie whole between two positions: number, and where each begins and ends."""
+        rows_max = _BLOCK_BYTES_MAX // (self._shape.sizes.fixed_bytes or _TEXT_BYTES)
+        rows = np.cumsum(self.fragments.facts.physical_rows[start:stop].astype(np.int64))
+        numbers = self.fragments.ids[max(0, start - 1) : stop + 1] >> _BLOCK_BITS
+        edges = np.flatnonzero(np.diff(numbers)) + 1 + max(0, start - 1)
+        bounds = [*([0] if start == 0 else []), *edges.tolist(), *([stop] if stop == len(self.fragments) else [])]
+        return [
+            (int(self.fragments.ids[begin]) >> _BLOCK_BITS, begin, end)
+            for begin, end in itertools.pairwise(bounds)
+            if end - begin >= _BLOCK_FRAGMENTS_MIN
+            and rows[end - 1 - start] - (rows[begin - 1 - start] if begin > start else 0) <= rows_max
+        ]
+
+    def _keep_block(self, key: Hashable, begin: int, members: Sequence[tuple[_Known, bool]]) -> None:
+        """Keep some fragments from a position on as one, if each of them could be kept, and they are tiny."""
+        if not all(is_certain for _, is_certain in members) or sum(k.nbytes for k, _ in members) > _BLOCK_BYTES_MAX:
+            return
+        end = begin + len(members)
+        rows = self.fragments.facts.physical_rows[begin:end].astype(np.int64)
+        begins = np.cumsum(rows) - rows
+        gone = [
+            each.deleted + first for (each, _), first in zip(members, begins, strict=True) if each.deleted is not None
+        ]
+        columns = {token: pa.concat_arrays([each.columns[token] for each, _ in members]) for token in self._tokens}
+        files = tuple(file for each, _ in members for file in each.files)
+        block = _Known(files, np.concatenate(gone) if gone else None, columns)
+        raw = tuple(self.fragments.raw[begin:end])
+        _blocks.keep(key, (raw, block), block.nbytes + _ENTRY_BYTES * (1 + len(files) // 4))
+
+    def _known(self, place: int, positions: Sequence[int]) -> list[tuple[_Known, bool]]:
+        """What is known of single fragments, and whether it can be kept."""
+        keys = [(place, number) for number in self.fragments.ids[positions].tolist()] if positions else []
+        before, raw, wanted = _kept.find_all(keys), self.fragments.raw, self._wanted
+        served: list[tuple[_Known, bool] | None] = []
+        for position, key, each in zip(positions, keys, before, strict=True):
             if each is None or not wanted <= each[1].columns.keys():
                 served.append(None)
-            elif each[0] == raw[at]:
-                served.append(each[1] if each[1].is_current() else None)
+            elif each[0] == raw[position]:
+                served.append((each[1], True) if are_unchanged(each[1].files) else None)
             else:
-                served.append(self._revised(keys[at], each, start + at))
+                served.append(self._revised(key, each, position))
         missing = [index for index, each in enumerate(served) if each is None]
-        for index, (loaded, is_certain) in zip(missing, self._load([start + at for at in missing]), strict=True):
-            served[index] = loaded
+        loads = self._load([positions[index] for index in missing])
+        for index, (loaded, is_certain) in zip(missing, loads, strict=True):
+            served[index] = loaded, is_certain
             if is_certain:
                 known = before[index]
-                _keep(keys[index], raw[index], loaded, None if known is None else known[1])
+                _keep(keys[index], raw[positions[index]], loaded, None if known is None else known[1])
         return [each for each in served if each is not None]
 
-    def _revised(self, key: Hashable, found: tuple[bytes, _Known], position: int) -> _Known | None:
+    def _revised(self, key: Hashable, found: tuple[bytes, _Known], position: int) -> tuple[_Known, bool] | None:
         """What is known of another version of the fragment at a position, if only its deletions differ."""
         raw, known = found
         data_files = self._data_files(raw, known, self.fragments[position])
@@ -237,7 +300,7 @@ class SmallFragments:
         loaded, is_certain = self._with_deletions(self.fragments[position], data_files, known.columns)
         if is_certain:
             _keep(key, self.fragments.raw[position], loaded, None)
-        return loaded
+        return loaded, is_certain
 
     def _data_files(self, raw: bytes, known: _Known, fragment: Fragment) -> LocalFiles | None:
         """The local data files of what is known of another version of a fragment; ``None`` if it had others."""
@@ -247,7 +310,7 @@ class SmallFragments:
         files = known.files
         if before.deletion is not None and files and files[-1][0].endswith(deletion_path(before.id, before.deletion)):
             files = files[:-1]
-        return files if all(local_identity(path) == identity for path, identity in files) else None
+        return files if are_unchanged(files) else None
 
     def _with_deletions(
         self, fragment: Fragment, files: LocalFiles, columns: Mapping[int, pa.Array]

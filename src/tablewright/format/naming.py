@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from itertools import compress
 from typing import Literal
 from urllib.parse import quote
 from uuid import UUID
@@ -118,23 +119,30 @@ def parse_manifest_name(name: str) -> tuple[int, Scheme] | None:
 def newest_manifest(names: Iterable[str]) -> tuple[int, str, bool] | None:
     """The highest version among file names of ``_versions``: its number, path, and whether the name is V2.
 
-    V2 names have one length and sort newest first, so of these only the smallest is parsed.
+    V2 names have one length and sort newest first, so of these only the smallest is parsed. A commit calls it with the
+    names of all versions, so these are sorted out without a step of Python for each.
 
     >>> newest_manifest(["18446744073709551610.manifest", "18446744073709551611.manifest", "4.manifest", "x.json"])
     (5, '_versions/18446744073709551610.manifest', True)
     """
     named = tuple(names)
-    long = [name for name in named if len(name) == _V2_NAME_LENGTH]
-    others = [name for name in named if len(name) != _V2_NAME_LENGTH]
-    smallest = min(long, default="")
-    if parse_manifest_name(smallest) is not None:
-        long = [smallest]
+    others = list(compress(named, map(_V2_NAME_LENGTH.__ne__, map(len, named))))
+    long = [min(named, default="")]
+    if not _is_v2(long[0]):
+        long = [name for name in named if len(name) == _V2_NAME_LENGTH]
+        smallest = min(long, default="")
+        long = [smallest] if _is_v2(smallest) else long
     parsed = ((parse_manifest_name(name), name) for name in (*others, *long))
     entries = [(found[0], found[1] == "v2", name) for found, name in parsed if found and found[1] != "detached"]
     if not entries:
         return None
     version, v2, name = max(entries)
     return version, f"{VERSIONS_DIR}/{name}", v2
+
+
+def _is_v2(name: str) -> bool:
+    parsed = parse_manifest_name(name) if len(name) == _V2_NAME_LENGTH else None
+    return parsed is not None and parsed[1] == "v2"
 
 
 def transaction_name(read_version: int, uuid: str | UUID) -> str:

@@ -37,6 +37,7 @@ __all__ = [
     "count_matches",
     "exact_batches",
     "fragment_scans",
+    "joined_runs",
     "limited",
     "parts_of",
     "run_reads",
@@ -112,6 +113,18 @@ def parts_of(
             yield part
         else:
             yield from _bundled(map(scan.fragment_scan, part))
+
+
+def joined_runs(parts: Iterable[Part]) -> list[Part]:
+    """The same parts, in order; runs of small fragments that follow on each other are one run, read at once."""
+    joined: list[Part] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        if not isinstance(part, SmallRun) or not isinstance(last, SmallRun) or not last.is_followed_by(part):
+            joined.append(part)
+        else:
+            joined[-1] = SmallRun(part.scan, last.start, part.stop)
+    return joined
 
 
 def _parts_with_chosen(

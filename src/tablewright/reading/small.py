@@ -53,6 +53,10 @@ class SmallScan:
         system = pa.RecordBatch.from_arrays(columns, names=list(names))
         return SmallRows(beside(rows.batch, system), rows.first, rows.counts, rows.offsets)
 
+    def are_mostly_kept(self, start: int, stop: int) -> bool:
+        """Whether most of some fragments are in the cache."""
+        return self._files.are_mostly_kept(start, stop)
+
     def _system(self, name: str, rows: SmallRows) -> pa.Array:
         facts, stop = self.fragments.facts, rows.first + len(rows.counts)
         has_ids = facts.has_row_ids[rows.first : stop].any()
@@ -83,6 +87,19 @@ class SmallRun:
     def read(self) -> SmallRows:
         """The live rows with the columns of the first step."""
         return self.scan.read(self.start, self.stop)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the fragments have, deleted ones included."""
+        return int(self.scan.fragments.physical_rows[self.start : self.stop].sum())
+
+    def is_mostly_kept(self) -> bool:
+        """Whether most of the fragments are in the cache: reading them is Python's work, not the disk's."""
+        return self.scan.are_mostly_kept(self.start, self.stop)
+
+    def is_followed_by(self, other: SmallRun) -> bool:
+        """Whether ``other`` begins in the same scan where this one ends."""
+        return self.scan is other.scan and self.stop == other.start
 
     def batches(self) -> list[pa.RecordBatch]:
         """The rows as asked for, of a scan without a filter."""

@@ -15,11 +15,20 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 from tablewright.storage.base import Location
 
-__all__ = ["SETTLED_NS", "FileIdentity", "is_local", "is_settled", "local_identity", "place_of", "read_identified"]
+__all__ = [
+    "SETTLED_NS",
+    "FileIdentity",
+    "are_unchanged",
+    "is_local",
+    "is_settled",
+    "local_identity",
+    "place_of",
+    "read_identified",
+]
 
 FileIdentity = tuple[int, int, int, int, int]
 """Device, inode, size, modification time and change time (both in ns)."""
@@ -39,6 +48,22 @@ def local_identity(path: str) -> FileIdentity | None:
     except (OSError, ValueError):
         return None
     return _identity(found)
+
+
+def are_unchanged(files: Iterable[tuple[str, FileIdentity]]) -> bool:
+    """Whether all of these local files, given by path, have the identity that they had.
+
+    It runs for each small fragment of each read, so it calls nothing but the system.
+    """
+    look = os.stat
+    try:
+        for path, identity in files:
+            now = look(path)
+            if (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns) != identity:
+                return False
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _identity(found: os.stat_result) -> FileIdentity | None:

@@ -22,7 +22,7 @@ from tablewright.snapshot import Snapshot, open_snapshot
 from tablewright.storage import identity, open_store
 from tablewright.world import World
 
-KIND = "small fragments"
+KIND, BLOCKS = "small fragments", "blocks of small fragments"
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +81,89 @@ def test_columns_are_kept_one_by_one(path: Path, monkeypatch: pytest.MonkeyPatch
     _read(path, "s")
     assert _read(path, "s", "a")["a"] == list(range(100))
     assert len(opened) == 30
+
+
+def _hits(kind: str) -> int:
+    return process_cache().stats().kinds.get(kind, KindStats()).hits
+
+
+def _whole(path: Path, column: str = "a") -> SmallFragments:
+    snapshot = _snapshot(path)
+    table = snapshot.schema
+    return SmallFragments(snapshot, ReadShape(table, table.project_ids([table.resolve(column).id])), snapshot.fragments)
+
+
+def test_most_are_kept_by_a_sample(path: Path) -> None:
+    files = _whole(path)
+    assert not files.are_mostly_kept(0, 10)
+    files.read(0, 3)
+    before = process_cache().stats()
+    assert files.are_mostly_kept(0, 3) and files.are_mostly_kept(1, 4)
+    assert not files.are_mostly_kept(0, 10)
+    assert process_cache().stats() == before, "it is no use of what is there"
+    process_cache().resize(0)
+    assert not _whole(path).are_mostly_kept(0, 3)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    rows = pa.table({"a": range(200), "s": [f"text {number}" for number in range(200)]})
+    tw.write_dataset(rows, tmp_path / "tiny", max_rows_per_file=2)
+    return tmp_path / "tiny"
+
+
+def test_tiny_fragments_are_found_in_blocks(tiny: Path) -> None:
+    assert _read(tiny, "a")["a"] == list(range(200))
+    assert process_cache().stats().kinds[BLOCKS].entries == 3, "100 fragments, and the last four are no block"
+    one_by_one, blocks = _hits(KIND), _hits(BLOCKS)
+    assert _read(tiny, "a")["a"] == list(range(200))
+    assert (_hits(KIND) - one_by_one, _hits(BLOCKS) - blocks) == (4, 3)
+    tw.dataset(tiny).delete("a = 70")
+    assert _read(tiny, "a")["a"] == [number for number in range(200) if number != 70]
+    one_by_one, blocks = _hits(KIND), _hits(BLOCKS)
+    assert _read(tiny, "a")["a"] == [number for number in range(200) if number != 70]
+    assert (_hits(KIND) - one_by_one, _hits(BLOCKS) - blocks) == (4, 3), "the block of that fragment was made again"
+    files = _whole(tiny)
+    for start, stop in ((0, 33), (5, 70), (31, 96), (64, 96), (96, 100)):
+        expected = [number for number in range(2 * start, 2 * stop) if number != 70]
+        found = files.read(start, stop)
+        assert found.batch.to_pydict()["a"] == expected
+        assert found.counts.sum() == len(expected) and found.offsets.tolist() == [number % 2 for number in expected]
+    assert _read(tiny, "s")["s"][:2] == ["text 0", "text 1"], "other columns are another block"
+
+
+def test_a_change_in_a_block_is_seen(tiny: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        _read(tiny, "a")
+    tw.dataset(tiny).delete("a IN (3, 4, 5, 190)")
+    for _ in range(2):
+        assert _read(tiny, "a")["a"] == [number for number in range(200) if number not in (3, 4, 5, 190)]
+    lost = tiny / "data" / _snapshot(tiny).fragments[40].files[0].path
+    shutil.move(lost, tmp_path / "lost")
+    with pytest.raises(CorruptTable):
+        _read(tiny, "a")
+    shutil.copy(tmp_path / "lost", lost)
+    assert len(_read(tiny, "a")["a"]) == 196
+    deletion = next((tiny / "_deletions").iterdir())
+    deletion.unlink()
+    with pytest.raises(CorruptTable):
+        _read(tiny, "a")
+
+
+def test_files_that_changed_just_now_are_in_no_block(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "SETTLED_NS", 10**15)
+    for _ in range(2):
+        assert _read(tiny, "a")["a"] == list(range(200))
+    assert BLOCKS not in process_cache().stats().kinds or not process_cache().stats().kinds[BLOCKS].entries
+
+
+def test_larger_fragments_make_no_block(tmp_path: Path) -> None:
+    rows = pa.table({"a": range(32 * 400)})
+    tw.write_dataset(rows, tmp_path / "t", max_rows_per_file=400)
+    for _ in range(2):
+        assert _read(tmp_path / "t", "a")["a"] == list(range(32 * 400))
+    assert _entries() == 32
+    assert process_cache().stats().kinds[BLOCKS].entries == 0, "they would take twice their bytes"
 
 
 def test_a_commit_leaves_other_fragments_in_the_cache(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

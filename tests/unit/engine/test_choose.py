@@ -108,8 +108,16 @@ def test_the_engine_by_time_and_memory(name: str) -> None:
             "local local local",
         ),
         (Workload(bytes_read=10**11, bytes_written=10**11, rows=10**9, tasks=1500), "local spark spark"),
+        (Workload(bytes_read=10**12), "local spark spark"),
     ],
-    ids=["filter, 100M rows", "filter, 1G rows", "update of 1M rows", "upsert of 100 MB", "compaction of 100 GB"],
+    ids=[
+        "filter, 100M rows",
+        "filter, 1G rows",
+        "update of 1M rows",
+        "upsert of 100 MB",
+        "compaction of 100 GB",
+        "read of 1 TB",
+    ],
 )
 def test_the_measured_constants(work: Workload, chosen: str) -> None:
     sessions = (None, session_with(2), session_with(32))

@@ -24,6 +24,29 @@ def test_newer_versions_sort_first() -> None:
     assert sorted(names) == names[::-1]
 
 
+_V2 = [naming.manifest_path(version).rpartition("/")[2] for version in (3, 5, 70)]
+_OTHERS = {
+    "V2 alone": [],
+    "the hint": ["latest_version_hint.json"],
+    "V1, lower": ["4.manifest"],
+    "V1, higher": ["71.manifest", "9.manifest"],
+    "a detached one": [f"d{DETACHED}.manifest"],
+    "unfinished": [f"{_V2[2]}#12", ".hidden", "18446744073709551000.manifest#1"],
+    "of that length, no number": ["1844674407370955161x.manifest", "0" * 29],
+    "of that length, no version": ["00000000000000000001.manifest"],
+}
+
+
+@pytest.mark.parametrize("v2", [[], _V2[:1], _V2, _V2[::-1]], ids=["none", "one", "up", "down"])
+@pytest.mark.parametrize("others", _OTHERS.values(), ids=_OTHERS)
+def test_the_newest_of_many_names(v2: list[str], others: list[str]) -> None:
+    parsed = [(naming.parse_manifest_name(name), name) for name in [*others, *v2]]
+    every = [(found[0], f"_versions/{name}", found[1] == "v2") for found, name in parsed if found]
+    expected = max((each for each in every if each[0] < DETACHED - 20_000), default=None)
+    assert naming.newest_manifest(iter([*others, *v2])) == expected
+    assert naming.newest_manifest([*v2, *others]) == expected
+
+
 def test_a_detached_version_has_its_own_name() -> None:
     path = naming.manifest_path(DETACHED)
     assert path == naming.detached_path(DETACHED) == f"_versions/d{DETACHED}.manifest"

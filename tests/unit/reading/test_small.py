@@ -11,7 +11,7 @@ import tablewright as tw
 from tablewright.cache import process_cache
 from tablewright.operations.scan import ScanOptions, plan_scan
 from tablewright.reading.match import find_matches, plan_match
-from tablewright.reading.run import count_matches, parts_of, run_reads
+from tablewright.reading.run import count_matches, joined_runs, parts_of, run_reads
 from tablewright.reading.small import SmallRun
 from tablewright.snapshot import Snapshot, open_snapshot
 from tablewright.storage import identity, open_store
@@ -100,3 +100,19 @@ def test_deleted_rows_are_shown_where_asked(snapshot: Snapshot, budget: int) -> 
     plan = plan_scan(snapshot, ScanOptions(with_row_id=True, include_deleted_rows=True)).whole
     rows = sum(batch.num_rows for batch in run_reads(snapshot, plan.reads, plan.fragments, plan.first_rows))
     assert rows == int(snapshot.fragments.physical_rows.sum())
+
+
+def test_runs_that_follow_on_each_other_are_one(snapshot: Snapshot, budget: int) -> None:
+    task = plan_match(snapshot, "a >= 0")
+    parts = list(parts_of(snapshot, task.reads, task.fragments, task.first_rows))
+    found = joined_runs(parts)
+    runs = [part for part in parts if isinstance(part, SmallRun)]
+    joined = [part for part in found if isinstance(part, SmallRun)]
+    assert len(parts) - len(found) == len(runs) - len(joined) > 0
+    assert sum(run.stop - run.start for run in joined) == sum(run.stop - run.start for run in runs)
+    assert joined_runs(runs[::-1]) == runs[::-1]
+    for _ in range(2):
+        rows = pa.concat_tables([pa.Table.from_batches([run.read().batch]) for run in runs])
+        at_once = pa.concat_tables([pa.Table.from_batches([run.read().batch]) for run in joined])
+        assert at_once.equals(rows)
+    assert all(run.is_mostly_kept() for run in runs) == (budget == BUDGETS["large"])

@@ -8,7 +8,7 @@ import pytest
 
 from tablewright.storage import identity
 from tablewright.storage.base import Location
-from tablewright.storage.identity import is_local, is_settled, local_identity, place_of
+from tablewright.storage.identity import are_unchanged, is_local, is_settled, local_identity, place_of
 
 
 def test_what_changes_a_file_changes_its_identity(tmp_path: Path) -> None:
@@ -23,6 +23,19 @@ def test_what_changes_a_file_changes_its_identity(tmp_path: Path) -> None:
     os.replace(copy, path)
     found = local_identity(str(path))
     assert found is not None and found[2] == 3 and found != before
+
+
+def test_files_are_unchanged_together(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in "abc"]
+    for path in paths:
+        Path(path).write_bytes(b"one")
+    files = [(path, found) for path in paths if (found := local_identity(path)) is not None]
+    assert len(files) == 3 and are_unchanged(files) and are_unchanged([])
+    shutil.copy2(paths[1], tmp_path / "copy")
+    os.replace(tmp_path / "copy", paths[1])
+    assert not are_unchanged(files) and are_unchanged([files[0], files[2]])
+    os.unlink(paths[2])
+    assert not are_unchanged(files[2:]) and not are_unchanged([("a\0b", files[0][1])])
 
 
 def test_no_regular_file_has_none(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@
 
 What comes back are offsets and positions, as arrays.
 
-Tests: ``tests/unit/api/test_merge_insert.py``, ``tests/unit/operations/merge_insert/test_reuse.py``.
+Tests: ``tests/unit/operations/merge_insert/match/test_pairing.py``, ``tests/unit/api/test_merge_insert.py``,
+``tests/unit/operations/merge_insert/test_reuse.py``.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.merge_insert.source.shared import SharedKeys, SharedSource, key_table, opened
 from tablewright.reading.chosen import ChosenPart
 from tablewright.reading.fragment import FragmentScan
-from tablewright.reading.run import Part, parts_of
+from tablewright.reading.run import Part, joined_runs, parts_of
 from tablewright.reading.scan_task import ScanTask
 from tablewright.reading.small import SmallRun
 from tablewright.world import World
@@ -43,6 +44,7 @@ from tablewright.world import World
 __all__ = ["PairingResult", "PairingTask", "find_pairs", "offsets_of", "run_pairing_task"]
 
 _BUNDLE_ROWS_MIN, _BUNDLE_ROWS_MAX, _BUNDLE_PARTS_MAX = 8192, 1 << 20, 4
+_KEPT_PARTS = 8  # this many that are in the cache count as one that has to be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,19 +168,24 @@ class _Finder:
         self._task, self._keys = task, keys
 
     def parts(self, parts: Iterable[Part]) -> Iterator[list[Part]]:
-        """Parts together, as many as make a lookup worth its price."""
+        """Parts together, as many as make a lookup worth its price.
+
+        Small fragments in the cache cost little more than a ``stat`` each, for which two threads take longer than one:
+        there are more of them in a bundle.
+        """
         price = 0 if self._keys is None else self._keys.rows_per_call
         enough = min(_BUNDLE_ROWS_MAX, max(_BUNDLE_ROWS_MIN, price))
         bundle: list[Part] = []
-        rows = 0
+        rows = count = 0.0
         for part in parts:
             bundle.append(part)
-            rows += _rows_of(part)
-            if rows >= enough or len(bundle) >= _BUNDLE_PARTS_MAX:
-                yield bundle
-                bundle, rows = [], 0
+            weight = 1 / _KEPT_PARTS if isinstance(part, SmallRun) and part.is_mostly_kept() else 1
+            rows, count = rows + weight * _rows_of(part), count + weight
+            if rows >= enough or count >= _BUNDLE_PARTS_MAX:
+                yield joined_runs(bundle)
+                bundle, rows, count = [], 0.0, 0.0
         if bundle:
-            yield bundle
+            yield joined_runs(bundle)
 
     def find(self, bundle: Sequence[Part]) -> _Found:
         """The pairs of a bundle, piece by piece."""
@@ -208,7 +215,7 @@ class _Finder:
         hits = np.flatnonzero(positions >= 0)
         clauses = len(self._task.by_source_conditions)
         none = (Pairs().offsets,) * clauses
-        for id, places in piece.by_fragment(hits):
+        for id, places in piece.by_fragment(hits) if len(hits) else ():
             yield _Part(id, Pairs(piece.offsets_at(places), positions[places]), none)
         if self._task.by_source:
             for number, unmatched in enumerate(self._unmatched(piece.batch, positions)):
@@ -265,7 +272,7 @@ def _of_one(fragment_id: int, places: np.ndarray) -> list[tuple[int, np.ndarray]
 
 def _rows_of(part: Part) -> int:
     if isinstance(part, SmallRun):
-        return int(part.scan.fragments.physical_rows[part.start : part.stop].sum())
+        return part.rows
     return len(part.rows) if isinstance(part, ChosenPart) else sum(stop - start for _, start, stop in part)
 
 
