@@ -19,14 +19,14 @@ that grid the work stayed in this process: it says where Spark does not pay, and
   write (160 MB, 0.27 s; 1 million rows with texts and vectors, 96 MB: 0.26 s). Within a third these are 1,500 MB/s
   read, 450 MB/s written, 6 ns per row. An update takes half as much again: its expression is not counted.
 - *A task* that does nothing: the least of four jobs of 1,000 less that of 100, after 3,000 tasks (before, while the JVM
-  compiles, it is two to four times as much), by processor time: 8.8 ms, of which the Python worker has about 2 and
-  Spark's own scheduling the rest. The load was above 10, so this is an upper bound. A job of one task took 0.196 s.
+  compiles, it is two to four times as much), on a quiet machine: 6.5 ms by the clock on two cores, 6.0 ms of processor
+  time. A job of one task took 0.07 s.
 - *Spark*, from cells of 10 rows: 0.2 s for each job, once warm. The workers take as much as threads do (update of 10
   million rows: 0.6 and 0.7 s), the JVM 0.3 to 0.6 s for each job (at a load above 10), which is why small work takes
   several times the processor time there. ``spark_factor`` is a judgement.
 - *Shared sources and shuffles*, from merges: 96 MB are written and read back in 0.4 s; keys of 10 million rows with
   10 million take 15 s on two cores, so 1.5 us for each row of either side; keys are prepared at 0.25 us each.
-- *A start* is an estimate between 8 and 11.5 s, seen earlier on a quiet machine; on the shared one it took 23 and 32 s.
+- *A start* took 13 s on a quiet machine, with the first task, and 8 to 11.5 s earlier; on a busy one 23 and 32 s.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Costs:
     file_seconds: float = 0.4e-3
     start_seconds: float = 10.0
     job_seconds: float = 0.2
-    task_seconds: float = 0.0088
+    task_seconds: float = 0.0065
     spark_factor: float = 1.1
     shipped_bytes_per_second: float = 250 * _MB
     prepared_row_seconds: float = 250e-9
