@@ -22,7 +22,7 @@ from tests.depth import deep
 import tablewright as tw
 
 CHANGER = str(Path(__file__).with_name("changer.py"))
-SECONDS = deep(4, 60)
+SECONDS = deep(3, 60)
 
 
 def _table(uri: str, *, stable: bool) -> None:

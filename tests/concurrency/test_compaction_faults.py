@@ -258,7 +258,7 @@ OTHERS = list(others(Model(COLUMNS)))
 def test_another_commits_at_every_call(name: str, stable: bool) -> None:
     scene = _scene(stable=stable)
     change, count = others(scene.model)[name], len(_calls(scene))
-    step = stride(5)
+    step = stride(6)
     for index in range((OTHERS.index(name) + stable) % step, count, step):
         store, versions = copied(scene.store), []
 
@@ -278,7 +278,7 @@ def test_another_commits_at_every_call(name: str, stable: bool) -> None:
 def test_the_table_is_replaced_at_every_call(verb: str) -> None:
     scene = _scene(stable=True)
     ends = set()
-    for index in range(0, len(_calls(scene)), stride(3)):
+    for index in range(0, len(_calls(scene)), stride(4)):
         store = copied(scene.store)
 
         def replaced() -> None:

@@ -100,7 +100,7 @@ def test_a_fault_at_every_call(way: str) -> None:
     assert outcome_of(recording, scene.compact) is None
     assert check(recording, ROWS) == {"id_idx": set(), "b_idx": set(), "z_idx": set()}
     calls = recording.calls
-    for call in calls[:: stride(3)]:
+    for call in calls[:: stride(4)]:
         for fault in FAULTS:
             if not makes_sense(fault, call):
                 continue
@@ -179,7 +179,7 @@ def test_T20_another_commits_at_every_call(way: str, change: Callable[[], None])
     scene = scene_of(way)
     recording = FaultyStore(copied(scene.store))
     assert outcome_of(recording, scene.compact) is None
-    step = stride(8)
+    step = stride(10)
     for number in range(list(CHANGES).index(change) % step, len(recording.calls), step):
         store, done = copied(scene.store), []
 
@@ -204,7 +204,7 @@ def test_an_index_is_built_while_the_table_is_compacted(way: str, verb: Callable
     on_stage(scene.store, append, seed=98)
     recording = FaultyStore(copied(scene.store))
     assert outcome_of(recording, verb) is None
-    for number in range(0, len(recording.calls), stride(5)):
+    for number in range(0, len(recording.calls), stride(6)):
         store = copied(scene.store)
         pause = Pause(lambda call, store=store: on_stage(store, scene.compact, seed=50))
         error = outcome_of(FaultyStore(store, at_call(number, pause)), verb)

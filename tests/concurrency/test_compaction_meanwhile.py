@@ -93,7 +93,7 @@ EVERY = [Case(*each) for each in itertools.product(CHANGES, (False, True), (Fals
 CASES = pairs_first(
     (case, {"change": case.change, "stable": case.stable, "indexed": case.indexed, "writer": case.writer})
     for case in EVERY
-)[: deep(30, len(EVERY))]
+)[: deep(24, len(EVERY))]
 
 
 @pytest.fixture(scope="module")

@@ -68,7 +68,7 @@ def cases() -> list[Any]:
         )
         for case in itertools.product(["build", "optimize"], names, [tw, lance], [False, True])
     ]
-    return every[:: stride(3)]
+    return every[:: stride(4)]
 
 
 @pytest.mark.parametrize(("verb", "names", "library", "stable"), cases())
@@ -244,7 +244,7 @@ def test_another_commits_at_every_call_of_a_build(name: str, stable: bool) -> No
     base = _scene(stable)
     recording = FaultyStore(copied(base))
     assert outcome_of(recording, _build) is None
-    for index in range(int(stable), len(recording.calls), stride(6)):
+    for index in range(int(stable), len(recording.calls), stride(8)):
         store = copied(base)
 
         def commit(call: Call, store: Store = store) -> None:

@@ -32,7 +32,7 @@ from tests.depth import deep
 import tablewright as tw
 from tablewright.errors import TableNotFound, VersionNotFound
 
-KILLS = deep(8, 1000)
+KILLS = deep(6, 1000)
 CALLS_MAX = 100
 """Calls that change the file system in the life of a process: some ten operations."""
 

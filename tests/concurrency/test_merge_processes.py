@@ -23,7 +23,7 @@ from tests.depth import deep
 import tablewright as tw
 
 MERGER = str(Path(__file__).with_name("merger.py"))
-MERGES = deep(20, 100)
+MERGES = deep(12, 100)
 PRIMARY = {"lance-schema:unenforced-primary-key": "true"}
 
 
@@ -108,7 +108,7 @@ def test_pylance_among_them(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     schema = SCHEMA.set(0, SCHEMA.field("id").with_metadata(PRIMARY))
     tw.write_dataset(rows(list(range(0, KEYS, 3)), 0, schema), uri, max_rows_per_file=4)
-    merges = deep(10, 20)
+    merges = deep(8, 20)
     lines = _race(uri, ["tablewright"] * 3 + ["lance"] * 2, merges, tmp_path)
     print(_told(lines))
     _judge(uri, lines, 5 * merges, stable=False)

@@ -98,7 +98,7 @@ def test_a_fault_at_every_call(name: str, stable: bool, attempts: Attempts) -> N
 def test_a_compaction_at_every_call(name: str, stable: bool, attempts: Attempts) -> None:
     """Ours is paused, another compaction commits. Ours goes on, and runs once."""
     scene, change = _scene(stable=stable), CHANGES[name]
-    for call in calls_of(scene, change)[:: stride(3)]:
+    for call in calls_of(scene, change)[:: stride(4)]:
         store = copied(scene.store)
 
         def compact(_: object, store: Store = store) -> None:

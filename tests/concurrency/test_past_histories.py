@@ -112,7 +112,7 @@ def is_needless(change: Change, uri: str) -> bool:
 
 
 @settings(
-    max_examples=deep(20, 2000),
+    max_examples=deep(14, 2000),
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # histories are short, and shrinking one takes minutes
 )

@@ -23,7 +23,7 @@ from tests.depth import deep
 import tablewright as tw
 
 SOAKER = str(Path(__file__).with_name("soaker.py"))
-SECONDS = {"tablewright": deep(8, 180), "both": deep(6, 180)}
+SECONDS = {"tablewright": deep(6, 180), "both": deep(6, 180)}
 WRITERS = 8
 
 

@@ -39,7 +39,7 @@ def check_outcome(ds: tw.LanceDataset, expected: Outcome, ids: list[int] | None)
     ds.validate()
 
 
-@settings(max_examples=deep(120, 2000))
+@settings(max_examples=deep(80, 2000))
 @given(
     merge=merges(),
     rows=table_rows(),

@@ -16,7 +16,7 @@ from tests.concurrency.test_compaction_meanwhile import (
     test_stable_ids_are_switched_on_meanwhile,
 )
 
-pytestmark = pytest.mark.share(12)
+pytestmark = pytest.mark.share(8)
 __all__ = [
     "copy",
     "masters",

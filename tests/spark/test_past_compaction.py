@@ -27,7 +27,7 @@ from tests.concurrency.test_past_compaction import (
     test_what_it_cost_is_reported,
 )
 
-pytestmark = pytest.mark.share(14)
+pytestmark = pytest.mark.share(10)
 __all__ = [
     "attempts",
     "race",

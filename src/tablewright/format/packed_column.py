@@ -45,7 +45,7 @@ _PACKED_ROWS = 1024
 _FLAT, _PACKED = 1, 5
 _OTHER = 0, 0, 0
 _PAGE, _ENCODING = 2, 4
-_BYTES_PER_BIT = _PACKED_ROWS // 8
+_LOG_BYTES_PER_BIT = 7  # 1,024 values of one bit
 _BITS = (8, 16, 32, 64)
 _LOG = {8: 3, 16: 4, 32: 5, 64: 6}
 _LANE_ORDER = np.array([0, 4, 2, 6, 1, 5, 3, 7])
@@ -119,7 +119,7 @@ def _chunks(pages: list[_Page], first_row: int, tables: list[bytes]) -> Chunks |
     ends += np.repeat(begins - (ends[last] - np.add.reduceat(sizes, last + 1 - counts)), counts)
     is_packed = np.repeat([page.is_packed for page in pages], counts)
     size = pages[0].bits // 8
-    widths = np.where(is_packed, (sizes - _HEADER_BYTES - size) // _BYTES_PER_BIT, 8 * size)
+    widths = np.where(is_packed, (sizes - _HEADER_BYTES - size) >> _LOG_BYTES_PER_BIT, 8 * size)
     needed = _HEADER_BYTES + np.where(is_packed, size, rows * size)
     fits = (rows >= 1) & (rows <= np.where(is_packed, _PACKED_ROWS, CHUNK_ROWS_MAX))
     fits &= (sizes >= needed) & (widths <= 8 * size)
