@@ -1,7 +1,7 @@
 # Each verb installs what it needs into .venv by itself. Bare `make` prints the verbs.
 # pypaimon, a referee of the tests, has pins that clash with ours: it lives in .venv-pypaimon, and only there.
 # .venv-pyspark40 has the oldest PySpark that we run with, and finds all other packages in .venv.
-# Tests run in four processes, also on two cores: those of Spark wait for a third of their time.
+# Tests run in three processes, also on two cores: those of Spark wait for a third of their time.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -9,7 +9,7 @@ SHELL := /bin/bash
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
-PYTEST := $(PYTHON) -m pytest -q -n 4 --dist loadscope --no-loadscope-reorder --max-worker-restart=0
+PYTEST := $(PYTHON) -m pytest -q -n 3 --dist loadscope --no-loadscope-reorder --max-worker-restart=0
 STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
 PYPAIMON       := .venv-pypaimon
