@@ -32,7 +32,7 @@ from tests.depth import deep
 import tablewright as tw
 from tablewright.errors import TableNotFound, VersionNotFound
 
-KILLS = deep(6, 1000)
+KILLS = deep(8, 1000)
 CALLS_MAX = 100
 """Calls that change the file system in the life of a process: some ten operations."""
 
@@ -270,5 +270,6 @@ def test_processes_killed_at_any_moment(tmp_path: Path) -> None:
     unsynced = {"fsync": "false"}
     tables = [Table("synced", {}), Table("unsynced", unsynced), Table("blobs", unsynced, "2.2")]
     kill(tables, KILLS, tmp_path, seed=0)
-    assert sum(table.acknowledged.total() for table in tables) > KILLS, "too little was done to be interrupted"
+    # Three of four are killed at a call, so much is done on a slow machine too.
+    assert 2 * sum(table.acknowledged.total() for table in tables) > KILLS, "too little was done to be interrupted"
     assert sum(table.interrupted.total() for table in tables) > 0
