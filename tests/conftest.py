@@ -32,7 +32,7 @@ os.fsync = lambda descriptor: None
 # ones, `TABLEWRIGHT_HYPOTHESIS=deep` searches longer, `make quick` is brief.
 COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("brief", max_examples=10, derandomize=True, **COMMON)
-settings.register_profile("normal", max_examples=40, derandomize=True, **COMMON)
+settings.register_profile("normal", max_examples=50, derandomize=True, **COMMON)
 settings.register_profile("search", max_examples=50, **COMMON)
 settings.register_profile("deep", max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("TABLEWRIGHT_HYPOTHESIS", "normal"))
