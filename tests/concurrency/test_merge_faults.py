@@ -84,7 +84,7 @@ def _rows(ids: set[int], *columns: str) -> tuple[Any, ...]:
 
 def _ordered(name: str, mode: str, *columns: str) -> OrderedMerge:
     """The clauses of this name: one matching row goes, others change, and of two new keys one is even."""
-    ops = {1: "d", 4: "u", 8: "u", 100: "i", 101: "i"}
+    ops = {1: "d", 4: "all", 8: "u", 100: "u", 101: "u"}
     rows = tuple({**row, "op": ops[row["id"]]} for row in _rows(set(ops), *columns))
     return OrderedMerge(rows, EMPTY, CLAUSES[name], mode=mode)
 

@@ -194,20 +194,22 @@ def _plus(left: Any, right: Any) -> Any:
 
 
 _DELETE = Clause("delete", condition=Sql("source.op = 'd'", lambda s, t: s["op"] == "d"))
-_SUM = {"a": Sql("source.a + target.a", lambda s, t: _plus(s["a"], t["a"])), "b": Sql("'sum'", lambda s, t: "sum")}
-_KNOWN = Sql("target.b is not null", lambda s, t: t["b"] is not None)
+_SUM = {
+    "a": Sql("source.a + length(target.b)", lambda s, t: _plus(s["a"], None if t["b"] is None else len(t["b"]))),
+}
+_ADDED = Sql("source.op = 'u'", lambda s, t: s["op"] == "u")
 _INSERT = {
     "id": Sql("source.id", lambda s, t: s["id"]),
     "b": Sql("concat('new ', source.a)", lambda s, t: f"new {s['a']}"),
 }
 _EVEN = Sql("source.id % 2 = 0", lambda s, t: s["id"] % 2 == 0)
-_MORE = {"a": Sql("target.a + 100", lambda s, t: _plus(t["a"], 100))}
+_TOLD = {"b": Sql("concat('low ', target.a)", lambda s, t: f"low {t['a']}")}
 _LOW = Sql("target.a < 4", lambda s, t: None if t["a"] is None else t["a"] < 4)
 _HIGH = Sql("target.a > 5", lambda s, t: None if t["a"] is None else t["a"] > 5)
 
-_MATCHED = (_DELETE, Clause("update", _SUM, _KNOWN), Clause("update"))
+_MATCHED = (_DELETE, Clause("update", _SUM, _ADDED), Clause("update"))
 _INSERTS = (Clause("insert", _INSERT, _EVEN), Clause("insert"))
-_BY_SOURCE = (Clause("update", _MORE, _LOW), Clause("delete", condition=_HIGH))
+_BY_SOURCE = (Clause("update", _TOLD, _LOW), Clause("delete", condition=_HIGH))
 
 CLAUSES = {
     "updates and deletes in order": ClauseMerge(_MATCHED, (), ()),
@@ -216,4 +218,4 @@ CLAUSES = {
     "of what the source lacks": ClauseMerge((), (), _BY_SOURCE),
     "of every kind": ClauseMerge(_MATCHED, _INSERTS, _BY_SOURCE),
 }
-"""Clauses by what they are about. `op` of the source's rows, and columns `a` and `b` of both, decide."""
+"""Clauses by what they are about. Updates write one of the columns `a` and `b`, and read the other one."""
