@@ -195,15 +195,21 @@ class ClauseMerge:
         table = pa.Table.from_pylist(list(rows), SOURCE)
         return table if self.reads_op else table.drop_columns(["op"])
 
-    def after(self, table: Sequence[Row], source: Sequence[Row], columns: Sequence[str] = TABLE.names) -> Outcome:
-        """The meaning, for a table with these columns."""
-        by_id = {row["id"]: row for row in source if row["id"] is not None}
+    def after(
+        self,
+        table: Sequence[Row],
+        source: Sequence[Row],
+        columns: Sequence[str] = TABLE.names,
+        key: Callable[[Row], Any] = lambda row: row["id"],
+    ) -> Outcome:
+        """The meaning, for a table with these columns; a row whose key is ``None`` matches nothing."""
+        by_key = {key(row): row for row in source if key(row) is not None}
         kept: dict[int, Row] = {}
         met: set[Any] = set()
         updated = deleted = 0
         for place, row in enumerate(table):
-            partner = by_id.get(row["id"])
-            met |= set() if partner is None else {row["id"]}
+            partner = by_key.get(key(row))
+            met |= set() if partner is None else {key(row)}
             clauses = self.by_source if partner is None else self.matched
             clause = next((each for each in clauses if each.takes(partner, row)), None)
             if clause is not None and clause.kind == "delete":
@@ -213,7 +219,7 @@ class ClauseMerge:
             kept[place] = row if clause is None else {**row, **clause.new(partner, row, columns)}
         inserted = []
         for row in source:
-            if row["id"] is None or row["id"] not in met:
+            if key(row) not in met:
                 clause = next((each for each in self.inserts if each.takes(row, None)), None)
                 inserted += [] if clause is None else [dict.fromkeys(columns) | clause.new(row, None, columns)]
         counts = {"num_inserted_rows": len(inserted), "num_updated_rows": updated, "num_deleted_rows": deleted}
