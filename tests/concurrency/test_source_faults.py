@@ -1,5 +1,7 @@
 """A fault at every storage call of the data source's commit and abort: ``df.write.format("tablewright")``.
 
+A batch of ``writeStream`` is among the writes.
+
 Partitions have written their files; then the writer's ``commit`` or ``abort`` runs in this process, without a JVM, on a
 store that fails, loses a reply, crashes or lists too little at one call. Each time:
 
@@ -27,7 +29,8 @@ from tests.depth import stride
 import tablewright as tw
 from tablewright.errors import CommitUnknown, StorageError
 from tablewright.spark.options import write_options
-from tablewright.spark.writer import TableWriter, WrittenPart
+from tablewright.spark.stream_writer import StreamPart, TableStreamWriter
+from tablewright.spark.writer import PlannedWrite, TableWriter, WrittenPart
 from tablewright.storage import Store
 from tablewright.testing import Call, FailBefore, Fault, FaultyStore, LoseReply, SimulatedCrash, at_call
 from tablewright.world import World
@@ -66,10 +69,34 @@ def _stage(monkeypatch: pytest.MonkeyPatch) -> None:
     set_up(monkeypatch)
     one_thread(monkeypatch)
     monkeypatch.setattr("tablewright.world.SystemClock.sleep", lambda clock, seconds: None)
+    monkeypatch.setattr("tablewright.spark.stream_writer._running", lambda: ("query", "0"))
 
 
 # ------------------------------------------------------------------------------------------------------------- writes
-Written = tuple[TableWriter, tuple[WrittenPart, ...]]
+class BatchWriter:
+    """The writer of a stream, for its batch 0."""
+
+    _write: PlannedWrite
+
+    def __init__(self) -> None:
+        options = write_options({"path": ADDRESS, "checkpointLocation": "/checkpoint"}, streams=True)
+        self._writer = pickle.loads(pickle.dumps(TableStreamWriter(options, FRAME)))
+
+    def write(self, rows: Iterator[pa.RecordBatch]) -> StreamPart:
+        part: StreamPart = self._writer.write(rows)
+        assert part.write is not None
+        self._write = part.write
+        return part
+
+    def commit(self, messages: list[StreamPart | None]) -> None:
+        self._writer.commit(messages, 0)
+
+    def abort(self, messages: list[StreamPart | None]) -> None:
+        self._writer.abort(messages, 0)
+
+
+Writer = TableWriter | BatchWriter
+Written = tuple[Writer, tuple[WrittenPart, ...]]
 
 
 def _planned(mode: str = "append", **options: str) -> TableWriter:
@@ -77,7 +104,7 @@ def _planned(mode: str = "append", **options: str) -> TableWriter:
     return pickle.loads(pickle.dumps(TableWriter(write_options({"path": ADDRESS, **options}), FRAME, mode)))
 
 
-def _parts(writer: TableWriter, *ranges: tuple[int, int]) -> tuple[WrittenPart, ...]:
+def _parts(writer: Writer, *ranges: tuple[int, int]) -> tuple[WrittenPart, ...]:
     """The answers of partitions that hold these rows."""
     return tuple(writer.write(iter(numbers(*each).to_batches())) for each in ranges)
 
@@ -114,12 +141,18 @@ def _after_an_append() -> Written:
     return writer, parts
 
 
+def _batch() -> Written:
+    writer = BatchWriter()
+    return writer, _parts(writer, *PARTS)
+
+
 WRITES: dict[str, tuple[Callable[[], Written], list[list[int]], list[int]]] = {
     "append": (_append, [OLD], [*OLD, *NEW]),
     "create": (_append, [], NEW),
     "overwrite": (_overwrite, [OLD], NEW),
     "a partition that was tried twice": (_retried, [OLD], [*OLD, *NEW]),
     "after a cast": (_after_a_cast, [OLD, OLD], [*OLD, *NEW]),
+    "a batch of a stream": (_batch, [OLD], [*OLD, *NEW]),
     "after another writer": (_after_an_append, [OLD, [*OLD, 5]], [*OLD, 5, *NEW]),
 }
 """By name: what writes the files, the ids in every version before the commit, and those in the version it makes."""
@@ -130,7 +163,7 @@ class Case:
     """A write before its commit. ``store`` has the files of its partitions, ``objects`` are all others."""
 
     place: Place
-    writer: TableWriter
+    writer: Writer
     parts: tuple[WrittenPart, ...]
     store: Store
     objects: frozenset[str]

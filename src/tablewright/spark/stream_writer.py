@@ -80,15 +80,14 @@ class TableStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         write, batch = parts[0].write, StreamBatch(name=parts[0].query, batch=batchId)
         assert write is not None
         world = write.address.open()
-        newest = latest_or_none(world)
         try:
-            if newest is not None:
-                check_new_batch(newest.manifest.config, batch.properties)
             with removed_unless_committed(write, world):
+                newest = latest_or_none(world)
+                if newest is not None:
+                    check_new_batch(newest.manifest.config, batch.properties)
                 snapshot = commit_parts(write, parts, world, batch.properties)
         except BatchCommitted as error:
             _log.info("repeated", "%(table)s: %(error)s", table=world.store.location.uri, error=error)
-            discard_uncommitted(write, world)
             return
         if any(part.retried for part in parts):
             discard_uncommitted(write, world, snapshot)
