@@ -31,10 +31,15 @@ def rows(ids: list[int], mark: int, schema: pa.Schema = SCHEMA) -> pa.Table:
 
 
 def draw(chance: random.Random, *, ours: bool) -> dict[str, Any]:
-    """A merge of few keys: upsert, find or create, update, update of what is older, delete; pylance only upserts."""
+    """A merge of few keys: upsert, find or create, update, update of what is older, delete, several clauses in order.
+
+    pylance only upserts.
+    """
     span = chance.choice([8, KEYS, KEYS])
     ids = sorted({chance.randrange(span) for _ in range(chance.choice([1, 1, 2, 4]))})
-    kind = chance.choice(["upsert"] * 5 + (["partial", "create", "update", "newer", "delete"] if ours else ["partial"]))
+    kind = chance.choice(
+        ["upsert"] * 5 + (["partial", "create", "update", "newer", "delete", "clauses"] if ours else ["partial"])
+    )
     return {"ids": ids, "kind": kind, "mode": chance.choice(["auto", "rewrite_rows", "rewrite_columns"])}
 
 
@@ -44,6 +49,11 @@ def configured(dataset: Any, change: dict[str, Any], *, ours: bool) -> Any:
     kind = change["kind"]
     if kind == "delete":
         return merge.when_matched_delete()
+    if kind == "clauses":
+        merge = merge.when_matched_delete("source.n < target.n").when_matched_update(
+            {"by": "source.by", "n": "target.n + 1"}, "target.n is not null"
+        )
+        return merge.when_not_matched_insert({"id": "source.id", "by": "source.by"}, "source.id % 2 = 0")
     if kind != "create":
         merge = merge.when_matched_update_all("source.n > target.n" if kind == "newer" else None)
     if kind not in ("update", "newer"):

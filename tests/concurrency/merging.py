@@ -16,12 +16,13 @@ from typing import Any
 import lance
 import pyarrow as pa
 from tests.concurrency.stage import within
+from tests.property.clause_model import Clause, ClauseMerge, Sql
 
 import tablewright as tw
 from tablewright.storage import open_store
 from tablewright.testing import seeded_world
 
-__all__ = ["KEYS", "Merge", "Shape", "Tables", "drawn_merge", "sorted_rows"]
+__all__ = ["CLAUSES", "KEYS", "Merge", "Shape", "Tables", "drawn_merge", "sorted_rows"]
 
 Values = Mapping[str, Any]
 Counts = tuple[int, int, int]
@@ -109,9 +110,30 @@ class Tables:
         return path, found
 
 
+_SUM = {
+    "x": Sql("source.x + target.x", lambda s, t: s["x"] + t["x"]),
+    "by": Sql("source.by", lambda s, t: s["by"]),
+}
+_MATCHED = (
+    Clause("delete", None, Sql("source.x < 4", lambda s, t: s["x"] < 4)),
+    Clause("update", _SUM, Sql("target.x < 8", lambda s, t: t["x"] < 8)),
+    Clause("update"),
+)
+_INSERTS = (Clause("insert", None, Sql("source.x < 16", lambda s, t: s["x"] < 16)),)
+_BY_SOURCE = (
+    Clause("update", {"by": Sql("'lacked'", lambda s, t: "lacked")}, Sql("target.x < 7", lambda s, t: t["x"] < 7)),
+    Clause("delete", None, Sql("target.x > 9", lambda s, t: t["x"] > 9)),
+)
+CLAUSES = {
+    "clauses": ClauseMerge(_MATCHED, _INSERTS, ()),
+    "sweep": ClauseMerge(_MATCHED, _INSERTS, _BY_SOURCE),
+}
+"""Merges with ordered clauses, by their kind: about rows that match and source rows, and about all rows."""
+
+
 @dataclass(frozen=True)
 class Merge:
-    """One merge: an upsert, find-or-create, or an upsert of what is newer."""
+    """One merge: an upsert, find-or-create, an upsert of what is newer; or with ordered clauses (`CLAUSES`)."""
 
     shape: Shape
     rows: tuple[Values, ...]
@@ -122,9 +144,12 @@ class Merge:
     def run(self, dataset: Any) -> Counts:
         """Make the call; what it reports."""
         merge = dataset.merge_insert(self.shape.on).conflict_retries(self.retries)
-        if self.kind != "create":
-            merge = merge.when_matched_update_all(NEWER if self.kind == "newer" else None)
-        merge = merge.when_not_matched_insert_all()
+        if self.kind in CLAUSES:
+            merge = CLAUSES[self.kind].configure(merge).isolation("serializable" if self.sweeps else "snapshot")
+        else:
+            if self.kind != "create":
+                merge = merge.when_matched_update_all(NEWER if self.kind == "newer" else None)
+            merge = merge.when_not_matched_insert_all()
         if isinstance(dataset, tw.LanceDataset):
             merge = merge.write_mode(self.mode)
         result = merge.execute(self.shape.table(self.rows))
@@ -132,6 +157,14 @@ class Merge:
 
     def after(self, table: Sequence[Values]) -> tuple[list[Values], Counts]:
         """The rows afterwards, and what has to be reported. Rows that stay keep what else they have, as their id."""
+        if self.kind in CLAUSES:
+            outcome = CLAUSES[self.kind].after(table, self.rows, tuple(_TYPES), self._key)
+            counts = outcome.counts
+            return [*outcome.kept.values(), *outcome.inserted], (
+                counts["num_inserted_rows"],
+                counts["num_updated_rows"],
+                counts["num_deleted_rows"],
+            )
         waiting = {self._key(row): row for row in self.rows if self._key(row) is not None}
         met, rows, updated = set(), list[Values](), 0
         for row in table:
@@ -143,6 +176,11 @@ class Merge:
             rows.append(row)
         new_rows = [dict.fromkeys(_TYPES) | dict(row) for row in self.rows if self._key(row) not in met]
         return [*rows, *new_rows], (len(new_rows), updated, 0)
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether it changes rows that the source lacks. Then only serializable isolation promises a serial order."""
+        return self.kind in CLAUSES and bool(CLAUSES[self.kind].by_source)
 
     def _key(self, row: Values) -> tuple[Any, ...] | None:
         key = tuple(row[name] for name in self.shape.on)
@@ -159,7 +197,8 @@ def drawn_merge(chance: random.Random, shape: Shape, by: str, ids: set[int], *, 
         ids = ids | ({chance.choice([1003, 1004])} if not unlike else set())
     rows = [shape.row(i, by, float(chance.randrange(20))) for i in chance.sample(sorted(ids), len(ids))]
     partial = chance.random() < 0.5
-    kind = chance.choice(["upsert", "upsert", "upsert", "create", "newer"])
+    kinds = ["upsert", "upsert", "upsert", "create", "newer"]
+    kind = chance.choice(kinds if by_pylance else [*kinds, *CLAUSES])
     if unlike and shape.declared and kind == "newer":
         kind = "upsert"
     if partial:

@@ -162,17 +162,19 @@ def judge(
         assert newest(store) == after, f"{where}: running it again"
 
 
-def fault_at_every_call(scene: Scene, change: Change, *, may_leave: bool = False) -> set[type[BaseException] | None]:
+def fault_at_every_call(
+    scene: Scene, change: Change, *, may_leave: bool = False, step: int = 1
+) -> set[type[BaseException] | None]:
     """Try every fault at every storage call of a change. Returns the ends that it came to.
 
     `may_leave`: the change removes files that it no longer needs; one whose removal fails may stay.
+    `step`: with more than 1, one of this many faults is tried.
     """
     judged = Judged()
-    for call in calls_of(scene, change):
-        for fault in FAULTS:
-            if makes_sense(fault, call):
-                store = copied(scene.store)
-                error = scene.outcome(FaultyStore(store, at_call(call.index, fault)), change)
-                stays = may_leave and call.method == "delete"
-                judge(scene, change, store, error, f"{fault} at {call}", judged, may_leave=stays)
+    cases = [(call, fault) for call in calls_of(scene, change) for fault in FAULTS if makes_sense(fault, call)]
+    for call, fault in cases[::step]:
+        store = copied(scene.store)
+        error = scene.outcome(FaultyStore(store, at_call(call.index, fault)), change)
+        stays = may_leave and call.method == "delete"
+        judge(scene, change, store, error, f"{fault} at {call}", judged, may_leave=stays)
     return judged.endings

@@ -23,9 +23,10 @@ import pyarrow as pa
 import pytest
 from tests.concurrency.leftovers import unreferenced
 from tests.concurrency.stage import ADDRESS, set_up, within
-from tests.depth import deep
-from tests.property.merge_change import COUNTS, Merge, newer
+from tests.depth import deep, stride
+from tests.property.merge_change import CLAUSES, COUNTS, AnyMerge, Merge, OrderedMerge, newer
 from tests.property.row_model import (
+    COLUMNS,
     AddColumns,
     AddNulls,
     Append,
@@ -219,6 +220,7 @@ def _theirs() -> dict[str, Theirs]:
     ours: dict[str, Callable[[Table], Change]] = {
         "columns of a matched row": lambda t: Update({"a": literal(50)}, ids_in({1, 2}), "rewrite_columns"),
         "columns of other rows": lambda t: Update({"a": plus("a", 50)}, ids_in({0, 4, 9}), "rewrite_columns"),
+        "other columns of a matched row": lambda t: Update({"b": literal("theirs")}, ids_in({2, 5}), "rewrite_columns"),
         "a key in place": lambda t: Rekey(3, 100, "rewrite_columns"),
         "a key that moves": lambda t: Rekey(3, 100, "rewrite_rows"),
         "a matched key in place": lambda t: Rekey(2, 500, "rewrite_columns"),
@@ -249,7 +251,14 @@ def _less(number: int) -> Predicate:
     )
 
 
-OURS: dict[str, Callable[[Model], Merge]] = {
+def _ordered(model: Model, name: str, **options: Any) -> OrderedMerge:
+    """The clauses of this name: 1 is to go, 5 gets the source's values, others those of an expression."""
+    ops = {1: "d", 5: "all"}
+    rows = tuple({**row, "op": ops.get(row["id"], "u")} for row in _source(model, MATCHED | NEW, partial=True))
+    return OrderedMerge(rows, model, CLAUSES[name], **options)
+
+
+OURS: dict[str, Callable[[Model], AnyMerge]] = {
     "upsert": lambda m: Merge(_source(m, MATCHED | NEW), m),
     "partial upsert": lambda m: Merge(_source(m, MATCHED | NEW, partial=True), m),
     "find or create": lambda m: Merge(_source(m, MATCHED | NEW), m, matched="nothing"),
@@ -262,7 +271,16 @@ OURS: dict[str, Callable[[Model], Merge]] = {
     "delete what the source lacks": lambda m: Merge(
         _source(m, MATCHED | NEW), m, matched="nothing", inserts=False, by_source=always()
     ),
+    "updates and deletes in order": lambda m: _ordered(m, "updates and deletes in order"),
+    "some inserts": lambda m: _ordered(m, "some inserts"),
+    "inserts in order": lambda m: _ordered(m, "inserts in order"),
+    "of what the source lacks": lambda m: _ordered(m, "of what the source lacks"),
+    "of every kind": lambda m: _ordered(m, "of every kind"),
+    "of every kind, serializable": lambda m: _ordered(m, "of every kind", isolation="serializable"),
 }
+
+
+ORDERED = [name for name in OURS if isinstance(OURS[name](Model(COLUMNS)), OrderedMerge)]
 
 
 # ------------------------------------------------------------------------------------------- what holds
@@ -278,7 +296,7 @@ def _left(uri: str) -> set[str]:
     return unreferenced(_open(uri), paths)
 
 
-def _race(uri: str, ours: Merge, run_theirs: Callable[[], Any], moment: str) -> tuple[Any, int]:
+def _race(uri: str, ours: AnyMerge, run_theirs: Callable[[], Any], moment: str) -> tuple[Any, int]:
     """Theirs comes before we publish, or when we have only opened the table. What came of it, and their version."""
     done = list[int]()
 
@@ -299,12 +317,12 @@ def _race(uri: str, ours: Merge, run_theirs: Callable[[], Any], moment: str) -> 
     return outcome, version
 
 
-def _possible(ours: Merge, model: Model) -> bool:
-    """Whether the columns of the source are still there. A narrower key takes them too: each of its values fits."""
-    return all(name in model.columns for name in ours.rows[0])
+def _possible(ours: AnyMerge, model: Model) -> bool:
+    """Whether the columns that it needs are still there. A narrower key takes them too: each of its values fits."""
+    return all(name in model.columns for name in ours.columns)
 
 
-def _orders(table: Table, theirs: Change, ours: Merge, version: int) -> list[tuple[Any, Model, bool]]:
+def _orders(table: Table, theirs: Change, ours: AnyMerge, version: int) -> list[tuple[Any, Model, bool]]:
     """What may come out, if something does: our report, the rows, and whether their ids are known too.
 
     First theirs, then ours. The other way round where neither has to know of the other: a column's name, or rows that
@@ -314,13 +332,13 @@ def _orders(table: Table, theirs: Change, ours: Merge, version: int) -> list[tup
     between = theirs.after(table.model, version)
     if _possible(ours, between) and not ours.fails(between):
         orders.append((ours.count(between), ours.after(between, version + 1), table.stable))
-    if ours.by_source is not None or isinstance(theirs, Rename | DropColumns):
+    if ours.leaves_new_rows or isinstance(theirs, Rename | DropColumns):
         rows = theirs.after(ours.after(table.model, version + 1), version)
         orders.append((ours.count(table.model), rows, False))
     return orders
 
 
-def _judge(uri: str, table: Table, theirs: Change, ours: Merge, outcome: Any, version: int) -> str:
+def _judge(uri: str, table: Table, theirs: Change, ours: AnyMerge, outcome: Any, version: int) -> str:
     """What came of it: `done`, `refused`, a `conflict` to be tried again, or one that is final (`stop`)."""
     between = theirs.after(table.model, version)
     expected, stable, result = between, table.stable, "done"
@@ -347,15 +365,15 @@ def _judge(uri: str, table: Table, theirs: Change, ours: Merge, outcome: Any, ve
 def _pairs(name: str) -> list[tuple[str, Theirs]]:
     """All others for an upsert; for some merges a third of what pylance does as we do it, for the rest half of all.
 
-    In CI it is a quarter for the rest.
+    In CI it is a quarter for the rest, and of merges with ordered clauses a twelfth; these meet all in `make soak`.
     """
     pairs = list(_theirs().items())
     if name == "upsert":
         return pairs
     if name in ("find or create", "replace"):
         return [pair for n, pair in enumerate(pairs) if not pair[0].startswith("pylance's") or n % 3 == len(name) % 3]
-    rest = ["partial upsert", "update what is newer", "fail", "delete", "delete what the source lacks"]
-    step = 4 // deep(1, 2)
+    rest = [each for each in OURS if each not in ("upsert", "find or create", "replace")]
+    step = stride(12) if name in ORDERED else 4 // deep(1, 2)
     return pairs[rest.index(name) % step :: step]
 
 
@@ -388,7 +406,7 @@ def test_theirs_then_ours(name: str, tables: list[Table], tmp_path: Path) -> Non
 def test_the_key_column_goes(moment: str, tables: list[Table], tmp_path: Path) -> None:
     """Dropped, it is an error that names it; the other columns stay as they are."""
     for number, name in enumerate(OURS):
-        if name == "delete what the source lacks":  # then we came first
+        if name in ("delete what the source lacks", "of what the source lacks"):  # then we came first
             continue
         uri = tables[number % 4].copy(tmp_path / f"{number}.lance")
         ours = OURS[name](tables[number % 4].model)
@@ -498,6 +516,9 @@ def _next(chance: random.Random, model: Model, number: int) -> tuple[Any, Change
     )
 
 
+AGAIN = ["upsert", "partial upsert", "find or create", "update what is newer", "delete"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("group", range(4))
 def test_others_again_and_again(group: int, tables: list[Table], tmp_path: Path) -> None:
@@ -506,7 +527,7 @@ def test_others_again_and_again(group: int, tables: list[Table], tmp_path: Path)
         chance = random.Random(seed)
         table = tables[seed % 4]
         uri = table.copy(tmp_path / f"{seed}.lance")
-        name = chance.choice(["upsert", "partial upsert", "find or create", "update what is newer", "delete"])
+        name = chance.choice([*AGAIN, *ORDERED[:3]]) if seed % 2 else chance.choice(AGAIN)
         ours = replace(OURS[name](table.model), mode=chance.choice(["auto", "rewrite_rows", "rewrite_columns"]))
         states, told = [table.model], list[str]()
 
@@ -547,7 +568,9 @@ except tw.errors.CommitConflict as conflict:
 """
 
 
-@pytest.mark.parametrize("name", ["upsert", "partial upsert", "find or create", "delete", "replace"])
+@pytest.mark.parametrize(
+    "name", ["upsert", "partial upsert", "find or create", "delete", "replace", "updates and deletes in order"]
+)
 def test_committed_after_others(name: str, tables: list[Table], tmp_path: Path) -> None:
     """A transaction that waits: past what does not matter to it, a conflict where it would have to look again."""
     passes = {"append of other keys", "delete of other rows", "an upsert of other keys"}

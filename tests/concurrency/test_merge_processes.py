@@ -51,12 +51,18 @@ class Replay:
         if kind == "newer":
             changed = [id for id in known if (n := self.rows[id][1]) is not None and number > n]
         gone = known if kind == "delete" else []
+        if kind == "clauses":
+            numbered = [id for id in known if self.rows[id][1] is not None]
+            gone = [id for id in numbered if number < (self.rows[id][1] or 0)]
+            changed = [id for id in numbered if id not in gone]
+            new = [id for id in line["ids"] if id not in self.rows and id % 2 == 0]
         assert line["counts"] == [len(new), len(changed), len(gone)], line
         for id in changed:
             _, n, created, _ = self.rows[id]
-            self.rows[id] = (mark, n if kind == "partial" else number, created, version)
+            value = {"partial": n, "clauses": (n or 0) + 1}.get(kind, number)
+            self.rows[id] = (mark, value, created, version)
         for id in new:
-            self.rows[id] = (mark, None if kind == "partial" else number, version, version)
+            self.rows[id] = (mark, None if kind in ("partial", "clauses") else number, version, version)
         for id in gone:
             del self.rows[id]
 

@@ -5,6 +5,7 @@ An expression or condition is SQL text and a function of the source's row and th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -120,19 +121,28 @@ class Clause:
     def condition_text(self) -> str | None:
         return None if self.condition is None else self.condition.text
 
+    def reads_target(self, column: str) -> bool:
+        """Whether its texts name this column of the table."""
+        return any(
+            re.search(rf"target\.{column}\b", text) for text in (*self.texts.values(), self.condition_text or "")
+        )
+
     def takes(self, source: Row | None, target: Row | None) -> bool:
         return self.condition is None or self.condition.of(source, target) is True
 
-    def new(self, source: Row | None, target: Row | None) -> dict[str, Any]:
+    def new(self, source: Row | None, target: Row | None, columns: Sequence[str]) -> dict[str, Any]:
         if self.values is None:
             assert source is not None
-            return {name: source[name] for name in TABLE.names}
+            return {name: source[name] for name in columns if name in source}
         return {name: each.of(source, target) for name, each in self.values.items()}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The rows of the table afterwards, those that stayed by their place before; and how many did what."""
+    """The rows of the table afterwards, those that stayed by their place before; and how many did what.
+
+    A row that no clause took is the same object as before.
+    """
 
     kept: dict[int, Row]
     inserted: list[Row]
@@ -169,6 +179,11 @@ class ClauseMerge:
         return merge
 
     @property
+    def all(self) -> tuple[Clause, ...]:
+        """Every clause."""
+        return (*self.matched, *self.inserts, *self.by_source)
+
+    @property
     def reads_op(self) -> bool:
         """Whether the source's column that the table does not have is used."""
         clauses = (*self.matched, *self.inserts)
@@ -180,27 +195,33 @@ class ClauseMerge:
         table = pa.Table.from_pylist(list(rows), SOURCE)
         return table if self.reads_op else table.drop_columns(["op"])
 
-    def after(self, table: Sequence[Row], source: Sequence[Row]) -> Outcome:
-        """The meaning."""
-        by_id = {row["id"]: row for row in source if row["id"] is not None}
+    def after(
+        self,
+        table: Sequence[Row],
+        source: Sequence[Row],
+        columns: Sequence[str] = TABLE.names,
+        key: Callable[[Row], Any] = lambda row: row["id"],
+    ) -> Outcome:
+        """The meaning, for a table with these columns; a row whose key is ``None`` matches nothing."""
+        by_key = {key(row): row for row in source if key(row) is not None}
         kept: dict[int, Row] = {}
         met: set[Any] = set()
         updated = deleted = 0
         for place, row in enumerate(table):
-            partner = by_id.get(row["id"])
-            met |= set() if partner is None else {row["id"]}
+            partner = by_key.get(key(row))
+            met |= set() if partner is None else {key(row)}
             clauses = self.by_source if partner is None else self.matched
             clause = next((each for each in clauses if each.takes(partner, row)), None)
             if clause is not None and clause.kind == "delete":
                 deleted += 1
                 continue
             updated += clause is not None
-            kept[place] = row if clause is None else {**row, **clause.new(partner, row)}
+            kept[place] = row if clause is None else {**row, **clause.new(partner, row, columns)}
         inserted = []
         for row in source:
-            if row["id"] is None or row["id"] not in met:
+            if key(row) not in met:
                 clause = next((each for each in self.inserts if each.takes(row, None)), None)
-                inserted += [] if clause is None else [dict.fromkeys(TABLE.names) | clause.new(row, None)]
+                inserted += [] if clause is None else [dict.fromkeys(columns) | clause.new(row, None, columns)]
         counts = {"num_inserted_rows": len(inserted), "num_updated_rows": updated, "num_deleted_rows": deleted}
         return Outcome(kept, inserted, counts)
 

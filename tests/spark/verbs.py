@@ -61,12 +61,21 @@ def _upserted() -> pa.Table:
     return rows_of([*range(0, ROWS, 4), *range(100, 106)], factor=-1)
 
 
-def _merge(limits: MergeLimits) -> Callable[[str, Any], None]:
-    def merge(uri: str, engine: Any) -> None:
-        builder = tw.dataset(uri, engine=engine).merge_insert("id")._with(limits=limits)
-        builder.when_matched_update_all().when_not_matched_insert_all().write_mode("rewrite_rows").execute(_upserted())
+def _upsert(uri: str, engine: Any) -> None:
+    builder = tw.dataset(uri, engine=engine).merge_insert("id")._with(limits=_BROADCAST)
+    builder.when_matched_update_all().when_not_matched_insert_all().write_mode("rewrite_rows").execute(_upserted())
 
-    return merge
+
+def _merge_by_clauses(uri: str, engine: Any) -> None:
+    """Several clauses on rows that match, on source rows that don't, and on rows of the table that don't."""
+    builder = tw.dataset(uri, engine=engine).merge_insert("id")._with(limits=_SHUFFLE).write_mode("rewrite_rows")
+    builder.when_matched_delete("source.id % 16 = 0")
+    builder.when_matched_update({"a": "source.a - target.a"}, "target.id < 40").when_matched_update_all()
+    builder.when_not_matched_insert(
+        {"id": "source.id", "s": "'odd'"}, "source.id % 2 = 1"
+    ).when_not_matched_insert_all()
+    builder.when_not_matched_by_source_update({"s": "'lacked'"}, "target.id % 20 = 1")
+    builder.when_not_matched_by_source_delete("target.id % 20 = 2").execute(_upserted())
 
 
 def _compact(uri: str, engine: Any) -> None:
@@ -144,8 +153,8 @@ def _update_with_credentials(uri: str, engine: Any) -> None:
 
 VERBS: dict[str, Callable[[str, Any], None]] = {
     "write": _write,
-    "merge": _merge(_BROADCAST),
-    "merge by shuffle": _merge(_SHUFFLE),
+    "merge": _upsert,
+    "merge by shuffle": _merge_by_clauses,
     "compaction": _compact,
     "index build": _index,
     "stream batch": _stream_batch,

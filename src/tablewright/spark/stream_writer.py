@@ -24,7 +24,6 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
 from tablewright.engine.spark.marks import MARK_BYTES, Mark
 from tablewright.engine.spark.types import arrow_schema
-from tablewright.format.naming import data_paths
 from tablewright.jobs.write import latest_or_none
 from tablewright.log import Log
 from tablewright.spark.options import WriteOptions
@@ -32,6 +31,7 @@ from tablewright.spark.writer import (
     PlannedWrite,
     WrittenPart,
     commit_parts,
+    discard_uncommitted,
     is_retried,
     plan_frame,
     removed_unless_committed,
@@ -79,19 +79,18 @@ class TableStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
             return
         write, batch = parts[0].write, StreamBatch(name=parts[0].query, batch=batchId)
         assert write is not None
-        world, mark = write.address.open(), write.address.mark
-        newest = latest_or_none(world)
+        world = write.address.open()
         try:
-            if newest is not None:
-                check_new_batch(newest.manifest.config, batch.properties)
-            with removed_unless_committed(mark, world):
+            with removed_unless_committed(write, world):
+                newest = latest_or_none(world)
+                if newest is not None:
+                    check_new_batch(newest.manifest.config, batch.properties)
                 snapshot = commit_parts(write, parts, world, batch.properties)
         except BatchCommitted as error:
             _log.info("repeated", "%(table)s: %(error)s", table=world.store.location.uri, error=error)
-            mark.discard(world, keep=frozenset() if newest is None else frozenset(data_paths(newest.fragments)))
             return
         if any(part.retried for part in parts):
-            mark.discard(world, keep=frozenset(data_paths(snapshot.fragments)))
+            discard_uncommitted(write, world, snapshot)
 
     def abort(self, messages: list[StreamPart | None], batchId: int) -> None:
         """A partition failed: remove what the others wrote. Of a batch without any answer, cleanup finds the files."""

@@ -5,17 +5,18 @@
 2. *Write*, on executors: each partition writes files whose names carry the mark of this write, and answers with their
    fragments (:mod:`tablewright.engine.spark.marks`).
 3. *Commit*, in another process beside the driver: small files are joined, and one transaction is committed on the
-   newest version, by the same job as ``write_dataset``. If it fails, that job removes the files.
+   newest version, by the same job as ``write_dataset``. If it fails, the files are removed that no version names. A
+   commit that is called again after a lost reply finds its mark in the newest version, and changes nothing.
 4. *Abort*, if a partition failed: Spark does not say what the others, or earlier attempts, have written, so all files
    are found by their mark. An abort after a commit that failed removes nothing: that version may exist.
 
-Tests: tests/unit/spark/test_writer.py, tests/spark/test_source.py
+Tests: tests/unit/spark/test_writer.py, tests/spark/test_source.py, tests/concurrency/test_source_faults.py
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -32,15 +33,16 @@ from tablewright.engine.spark.inputs import stored_schema
 from tablewright.engine.spark.marks import Mark
 from tablewright.engine.spark.types import arrow_schema
 from tablewright.engine.spark.worker import WorldAddress
-from tablewright.errors import CommitUnknown
+from tablewright.errors import CommitUnknown, TablewrightError, VersionNotFound
 from tablewright.format.fragment import Fragment
 from tablewright.format.naming import data_paths
 from tablewright.jobs.small_files import join_small_files
 from tablewright.jobs.write import WriteJob, latest_or_none
 from tablewright.operations.write import WritePlan, WriteSettings, plan_again, plan_write, run_again, run_write
-from tablewright.snapshot.snapshot import Snapshot
+from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.spark.options import WriteOptions
 from tablewright.spark.places import open_place
+from tablewright.storage.uncommitted import discard_files
 from tablewright.world import World
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "TableWriter",
     "WrittenPart",
     "commit_parts",
+    "discard_uncommitted",
     "is_retried",
     "plan_frame",
     "removed_unless_committed",
@@ -88,11 +91,11 @@ class TableWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark is no
     def commit(self, messages: list[WrittenPart | None]) -> None:
         """Make what all partitions wrote one version."""
         parts = [message for message in messages if message is not None]
-        world, mark = self._write.address.open(), self._write.address.mark
-        with removed_unless_committed(mark, world):
+        world = self._write.address.open()
+        with removed_unless_committed(self._write, world):
             snapshot = commit_parts(self._write, parts, world)
         if any(part.retried for part in parts):
-            mark.discard(world, keep=frozenset(data_paths(snapshot.fragments)))
+            discard_uncommitted(self._write, world, snapshot)
 
     def abort(self, messages: list[WrittenPart | None]) -> None:
         """A partition failed: remove what the others wrote."""
@@ -141,7 +144,7 @@ def write_part(write: PlannedWrite, batches: Iterator[pa.RecordBatch], world: Wo
 def commit_parts(
     write: PlannedWrite, parts: Sequence[WrittenPart], world: World, properties: Mapping[str, str] | None = None
 ) -> Snapshot:
-    """One version with the rows of all parts, on the newest version there is.
+    """One version with the rows of all parts, on the newest version there is; that one itself if it has them already.
 
     Where a column was cast since the write was planned, its rows are written again in the new type.
     """
@@ -149,7 +152,9 @@ def commit_parts(
 
     def written(plan: WritePlan) -> tuple[Fragment, ...]:
         if plan.columns.fields != write.plan.columns.fields or plan.options != write.plan.options:
-            return run_again(plan, write.plan, fragments, world)
+            again = run_again(plan, write.plan, fragments, world)
+            discard_files(world.store, data_paths(fragments))
+            return again
         return tuple(join_small_files(plan, fragments, world, LocalEngine()))
 
     job = WriteJob(
@@ -160,21 +165,47 @@ def commit_parts(
         properties=properties_of(write.options.commit_message, properties),
     )
     base = job.base_for(None)
+    if base is not None and base.version != write.plan.read_version and marked_files_of(base, write.address.mark):
+        return base
     if base is None or write.settings.mode != "append":
         return job.run(base, job.plan(base))
     return job.run(base, plan_again(write.plan, base, write.settings))
 
 
 @contextmanager
-def removed_unless_committed(mark: Mark, world: World) -> Iterator[None]:
-    """A commit: if it certainly failed, the files with the mark are removed."""
+def removed_unless_committed(write: PlannedWrite, world: World) -> Iterator[None]:
+    """A commit: if it certainly failed, the files with the mark are removed, but for those of an earlier call."""
     try:
         yield
     except CommitUnknown:
         raise  # the version may exist: its files have to stay
     except Exception:
-        mark.discard(world)
+        discard_uncommitted(write, world)
         raise
+
+
+def discard_uncommitted(write: PlannedWrite, world: World, newest: Snapshot | None = None) -> None:
+    """Remove the files of a write that no version names, up to ``newest``; without it, the newest is looked for.
+
+    Where versions can't be read, all files are left to cleanup.
+    """
+    mark, planned_on = write.address.mark, write.plan.read_version
+    with suppress(TablewrightError):
+        newest = newest or latest_or_none(world)
+        if newest is None and planned_on:
+            return  # the listing is older than the plan
+        named = set[str]() if newest is None else {*marked_files_of(newest, mark)}
+        for version in range(planned_on + 1, 0 if newest is None else newest.version):
+            with suppress(VersionNotFound):  # cleanup removed it
+                named |= marked_files_of(open_snapshot(world, version), mark)
+        mark.discard(world, keep=named)
+
+
+def marked_files_of(snapshot: Snapshot, mark: Mark) -> frozenset[str]:
+    """The data files of a version whose names have the mark. Only fragments whose bytes contain it are decoded."""
+    word, fragments = mark.token.hex().encode(), snapshot.fragments
+    marked = [fragments[place] for place, raw in enumerate(fragments.raw) if word in raw]
+    return frozenset(path for path in data_paths(marked) if mark.is_in(path))
 
 
 def is_retried() -> bool:
