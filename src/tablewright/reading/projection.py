@@ -149,6 +149,8 @@ def select_columns(
     now_ns: int | None = None,
 ) -> Selection:
     """Resolve a choice of columns. Unknown names, and names that come twice, are :class:`InvalidRequest`."""
+    if columns is None and not (with_row_id or with_row_address):
+        return _all_columns(table)
     scope = Scope(with_system_columns(table))
     if columns is None:
         outputs = [Output(name=name, path=(name,)) for name in table.names]
@@ -160,6 +162,20 @@ def select_columns(
         if asked:
             outputs = [output for output in outputs if output.name != name] + [Output(name=name, path=(name,))]
     return _selection(table, outputs)
+
+
+def _all_columns(table: Schema) -> Selection:
+    """All columns of a table. The last selections are kept: every update reads whole rows."""
+    kept = _whole_rows.get(id(table))
+    if kept is None or kept[0] is not table:
+        if len(_whole_rows) >= _LAYOUTS_MAX:
+            _whole_rows.clear()
+        selection = _selection(table, [Output(name=name, path=(name,)) for name in table.names])
+        kept = _whole_rows[id(table)] = (table, selection)
+    return kept[1]
+
+
+_whole_rows: dict[int, tuple[Schema, Selection]] = {}
 
 
 def select_members(table: Schema, columns: Sequence[str] | Mapping[str, str] | None) -> Selection:
