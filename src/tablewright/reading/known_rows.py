@@ -1,6 +1,6 @@
 """Few rows whose offsets are known, read without a plan of pieces: for lookups, and for changes of few rows.
 
-Tests: ``tests/unit/operations/test_lookup.py``, ``tests/property/test_known_rows.py``.
+Tests: ``tests/unit/operations/test_lookup.py``, ``tests/differential/test_known_rows.py``.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ worked out for the first filter holds for all that differ in the literals only. 
 4. *Ask* the index for the values. Where it has many rows for them, ``None`` is returned, and the rows are found by a
    scan as for any other filter.
 
-Tests: ``tests/unit/operations/test_lookup.py``, ``tests/property/test_known_rows.py``.
+Tests: ``tests/unit/operations/test_lookup.py``, ``tests/differential/test_known_rows.py``.
 """
 
 from __future__ import annotations

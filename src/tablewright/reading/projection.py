@@ -22,7 +22,16 @@ from tablewright.expressions.sql import CompiledExpression, Projection, compile_
 from tablewright.format.field_path import parse_path
 from tablewright.format.schema import Schema
 
-__all__ = ["Output", "Path", "RowLayout", "Selection", "extend_selection", "select_columns", "select_members"]
+__all__ = [
+    "Output",
+    "Path",
+    "RowLayout",
+    "Selection",
+    "extend_selection",
+    "select_columns",
+    "select_members",
+    "select_whole",
+]
 
 Path = tuple[str, ...]
 
@@ -150,7 +159,7 @@ def select_columns(
 ) -> Selection:
     """Resolve a choice of columns. Unknown names, and names that come twice, are :class:`InvalidRequest`."""
     if columns is None and not (with_row_id or with_row_address):
-        return _all_columns(table)
+        return select_whole(table, table.names)
     scope = Scope(with_system_columns(table))
     if columns is None:
         outputs = [Output(name=name, path=(name,)) for name in table.names]
@@ -164,18 +173,19 @@ def select_columns(
     return _selection(table, outputs)
 
 
-def _all_columns(table: Schema) -> Selection:
-    """All columns of a table. The last selections are kept: every update reads whole rows."""
-    kept = _whole_rows.get(id(table))
+def select_whole(table: Schema, names: Iterable[str]) -> Selection:
+    """Columns of a table, as they are. The last selections are kept: updates of a service read the same columns."""
+    key = (id(table), tuple(names))
+    kept = _selections.get(key)
     if kept is None or kept[0] is not table:
-        if len(_whole_rows) >= _LAYOUTS_MAX:
-            _whole_rows.clear()
-        selection = _selection(table, [Output(name=name, path=(name,)) for name in table.names])
-        kept = _whole_rows[id(table)] = (table, selection)
+        if len(_selections) >= _LAYOUTS_MAX:
+            _selections.clear()
+        selection = _selection(table, [Output(name=name, path=(name,)) for name in key[1]])
+        kept = _selections[key] = (table, selection)
     return kept[1]
 
 
-_whole_rows: dict[int, tuple[Schema, Selection]] = {}
+_selections: dict[tuple[int, tuple[str, ...]], tuple[Schema, Selection]] = {}
 
 
 def select_members(table: Schema, columns: Sequence[str] | Mapping[str, str] | None) -> Selection:

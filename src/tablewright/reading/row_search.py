@@ -3,7 +3,7 @@
 A lookup (:mod:`.lookup`) is planned in a fraction of the time of a scan (:mod:`.match`). So the scan is planned at once
 where it is needed, and otherwise when it is asked for: to explain the change, or after the lookup found too many rows.
 
-Tests: ``tests/property/test_known_rows.py``, ``tests/unit/operations/test_delete.py``.
+Tests: ``tests/differential/test_known_rows.py``, ``tests/unit/operations/test_delete.py``.
 """
 
 from __future__ import annotations
