@@ -55,7 +55,7 @@ class UpdateJob(Job[UpdatePlan, Made, dict[str, int]]):
         tasks = update_tasks(plan, found, decision)
         results = work.run("Updating", run_update_task, tasks, work.choose(rewrite_work(decision, len(tasks))))
         work.report.fragments += len(decision.choices)
-        work.report.notes = [str(decision)]
+        work.report.notes = [decision]
         transaction, affected = finish_update(plan, results, work.world.ids.uuid())
         return Made(
             base=snapshot,

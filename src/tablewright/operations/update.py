@@ -82,7 +82,8 @@ class UpdateOptions:
 
     def __post_init__(self) -> None:
         check_write_mode(self.write_mode)
-        WriteSettings(data_storage_version=self.data_storage_version).file_version  # noqa: B018 an unknown one raises
+        if self.data_storage_version is not None:
+            WriteSettings(data_storage_version=self.data_storage_version).file_version  # noqa: B018 an unknown one raises
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
