@@ -60,8 +60,12 @@ class DataFileWriter:
             prepare_file(store, path)
         codec = load_codec()
         with writing(self._where):
-            options = dict(location.storage_options) or None
-            self._writer: Any = codec.writer(location.uri, schema, version=version, storage_options=options)
+            if self._spool is not None:
+                self._writer: Any = codec.writer(location.uri, schema, version=version)
+            else:
+                base, _, name = location.uri.rpartition("/")
+                session = _session(base, tuple(sorted(location.storage_options.items())), os.getpid())
+                self._writer = session.open_writer(name, schema=schema, version=version)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch, whose schema is the file's."""
@@ -324,7 +328,7 @@ def _open(location: Location, where: str, columns: list[str] | None, *, alone: b
 
 @lru_cache(maxsize=64)
 def _session(base: str, options: tuple[tuple[str, str], ...], process: int) -> Any:
-    """What the readers of a directory share: the connection, and the codec's threads for it."""
+    """What the readers and writers of a directory share: the connection, and the codec's threads for it."""
     return load_codec().session(base, storage_options=dict(options) or None)
 
 

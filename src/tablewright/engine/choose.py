@@ -111,8 +111,9 @@ def why_not(value: object) -> str | None:
 def _by_cost(work: Workload, spark: Any, costs: Costs) -> Choice:
     """Small work does not even ask which session is active: the JVM's answer would take longer than the work."""
     too_much = _more_than_fits(work, costs)
-    if too_much is None and _is_small(work, costs):
-        return Choice(LocalEngine(), _here_because(work, spark is not None or is_running(), costs))
+    seconds = seconds_for(work, Cores(here=1, spark=1), costs).here
+    if too_much is None and seconds < costs.job_seconds:  # one thread is done before a Spark job could be
+        return Choice(LocalEngine(), _here_because(seconds, spark is not None or is_running(), costs))
     session = spark or active_session()
     choice = _judged(work, session, too_much, costs)
     if session is None and not choice.engine.in_process and (missing := _missing_java()):
@@ -139,14 +140,9 @@ def _judged(work: Workload, session: Any, too_much: str | None, costs: Costs) ->
     return Choice(SparkEngine(session), f"bulk work, {ours}, {theirs}: there it can be watched, limited and cancelled")
 
 
-def _is_small(work: Workload, costs: Costs) -> bool:
-    """Whether one thread is done before a Spark job could be, however many cores that has."""
-    return seconds_for(work, Cores(here=1, spark=1), costs).here < costs.job_seconds
-
-
-def _here_because(work: Workload, has_session: bool, costs: Costs) -> str:
-    """Why small work stays here."""
-    here = _readable_seconds(seconds_for(work, Cores(here=1, spark=1), costs).here)
+def _here_because(seconds: float, has_session: bool, costs: Costs) -> str:
+    """Why work that takes this long on one thread stays here."""
+    here = _readable_seconds(seconds)
     if not has_session:
         return f"about {here} of work, and a Spark session takes {costs.start_seconds:g} s to start"
     return f"about {here} of work, and a Spark job takes {costs.job_seconds:g} s before it begins"

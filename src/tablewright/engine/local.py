@@ -81,14 +81,16 @@ class LocalEngine:
 
     def _results(self, function: Callable[[T], R], tasks: Sequence[T], describe: str) -> list[R]:
         threads = min(len(tasks), self.threads)
-        flow = Flow(lambda task: (function(task),), tasks, threads=threads, window=len(tasks), depth=1)
-        try:
-            with Progress(describe, len(tasks)) as progress:
-                flow.on_finished = progress.update
-                return list(flow.items()) if threads > 1 else _in_turn(function, tasks, progress)
-        except Exception:
-            flow.join()
-            raise
+        with Progress(describe, len(tasks)) as progress:
+            if threads <= 1:
+                return _in_turn(function, tasks, progress)
+            flow = Flow(lambda task: (function(task),), tasks, threads=threads, window=len(tasks), depth=1)
+            flow.on_finished = progress.update
+            try:
+                return list(flow.items())
+            except Exception:
+                flow.join()
+                raise
 
 
 def _in_turn(function: Callable[[T], R], tasks: Sequence[T], progress: Progress) -> list[R]:

@@ -20,10 +20,11 @@ from tablewright.format.logical_types import ENCODING_NONE, ENCODING_PLAIN
 from tablewright.format.proto import schema_pb2
 from tablewright.format.wire import decode_message
 
-__all__ = ["repaired"]
+__all__ = ["described", "repaired"]
 
 _BLOB_BYTES = BLOB.encode()
 _LEAF = 2
+_TOP = -1
 
 
 def repaired(descriptor: bytes, path: str, *, describe: bool = False) -> bytes | None:
@@ -41,6 +42,13 @@ def repaired(descriptor: bytes, path: str, *, describe: bool = False) -> bytes |
     del message.schema.fields[:]
     message.schema.fields.extend(fields)
     return bytes(message.SerializeToString())
+
+
+def described(descriptor: bytes, path: str) -> tuple[list[str], dict[str, bytes]]:
+    """The names of a file's columns, and the metadata of its schema: cheaper than to ask the codec."""
+    message: Any = decode_message(schema_pb2.FileDescriptor, descriptor, path, "the file's schema")
+    names = [field.name for field in message.schema.fields if field.parent_id == _TOP]
+    return names, dict(message.schema.metadata)
 
 
 def _fields(nodes: list[Any], path: str, describe: bool) -> Any:

@@ -66,10 +66,10 @@ class Stage:
 
 @dataclass(slots=True)
 class Report:
-    """Measured by one execution, over all its attempts."""
+    """Measured by one execution, over all its attempts. ``notes`` become text when they are shown."""
 
     stages: list[Stage] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[object] = field(default_factory=list)
     attempts: int = 0
     fragments: int = 0
 
@@ -90,7 +90,7 @@ class Report:
 
     def lines(self, result: dict[str, int]) -> Iterator[str]:
         """What was decided on the way, one line of totals, then one per stage."""
-        yield from self.notes
+        yield from map(str, self.notes)
         totals = {name: getattr(self, name, None) for name in _TOTALS}
         known = {name: self._sum(name) if value is None else value for name, value in totals.items()}
         known |= {"tasks": self._sum("tasks")}

@@ -55,7 +55,7 @@ class UpdateJob(Job[UpdatePlan, Made, dict[str, int]]):
         tasks = update_tasks(plan, found, decision)
         results = work.run("Updating", run_update_task, tasks, work.choose(rewrite_work(decision, len(tasks))))
         work.report.fragments += len(decision.choices)
-        work.report.notes = [str(decision)]
+        work.report.notes = [decision]
         transaction, affected = finish_update(plan, results, work.world.ids.uuid())
         return Made(
             base=snapshot,
@@ -72,16 +72,19 @@ class UpdateJob(Job[UpdatePlan, Made, dict[str, int]]):
     def explain(self, plan: UpdatePlan, work: Work, *, verbose: bool) -> str:
         """The plan, what would be written of each fragment, and where it runs. The rows are looked for."""
         found, decision = self._decide(plan, work)
-        engine, why = work.choose(scan_work(plan.match))
+        scan = plan.search.scan
+        engine, why = work.choose(scan_work(scan))
         match = "none: all live rows match" if plan.updates_all else f"{engine.name}: {why}"
-        size = f", estimated_bytes={plan.estimated_bytes}, tasks={len(plan.match.tasks)}" if verbose else ""
+        size = f", estimated_bytes={plan.estimated_bytes}, tasks={len(scan.tasks)}" if verbose else ""
         engine, why = work.choose(rewrite_work(decision, len(update_tasks(plan, found, decision))))
         return f"{plan}\n  match: engine={match}{size}\n{decision}\n  write: engine={engine.name}: {why}"
 
     def _decide(self, plan: UpdatePlan, work: Work) -> tuple[Found, Decision]:
         matched: list[Matched] = []
-        if not plan.updates_all:
-            match = narrowed(plan.match)
+        if (known := plan.search.known_rows()) is not None:
+            matched = [Matched(rows=known)]
+        elif not plan.updates_all:
+            match = narrowed(plan.search.scan)
             matched = work.run("Matching", run_match_task, match.tasks, work.choose(scan_work(match)))
         found = found_rows(plan, matched)
         return found, decide_update(plan, found)

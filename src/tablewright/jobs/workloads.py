@@ -5,7 +5,10 @@ Tests: ``tests/unit/jobs/test_workloads.py``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tablewright.engine.costs import Workload
+from tablewright.format.row_set import RowSet
 from tablewright.operations.columns.plan import ColumnsPlan
 from tablewright.operations.compact.plan import CompactionPlan
 from tablewright.operations.merge_insert.decide import Actions
@@ -15,7 +18,16 @@ from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.rewrite.costs import Decision
 from tablewright.reading.scan_task import ScanTask, row_counts
 
-__all__ = ["columns_work", "compaction_work", "keys_work", "match_work", "merge_work", "rewrite_work", "scan_work"]
+__all__ = [
+    "columns_work",
+    "compaction_work",
+    "keys_work",
+    "known_work",
+    "match_work",
+    "merge_work",
+    "rewrite_work",
+    "scan_work",
+]
 
 _TASK_BYTES = 64 << 20
 _KEY_COPIES = 4  # keys are coded, sorted, and looked up by position
@@ -32,6 +44,11 @@ def scan_work(scan: ScanTask) -> Workload:
         tasks=_parts(size, files),
         uses_threads=True,
     )
+
+
+def known_work(rows: Mapping[int, RowSet]) -> Workload:
+    """Rows that are hidden where an index knew them, by fragment: nothing is read to find them."""
+    return Workload(rows=sum(map(len, rows.values())), files=len(rows), tasks=1)
 
 
 def rewrite_work(decision: Decision, tasks: int) -> Workload:

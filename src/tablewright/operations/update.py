@@ -1,8 +1,9 @@
 """Update: rows that match get new values, by moving them or by rewriting columns, fragment by fragment.
 
 1. *plan* (pure): what is assigned (:mod:`.update_values`), and how the rows are found
-   (:mod:`tablewright.reading.match`).
-2. *match*: the offsets of matching rows, as tasks. Without a condition there is nothing to look for.
+   (:mod:`tablewright.reading.row_search`).
+2. *match*: the offsets of matching rows, as tasks, unless an index knows them. Without a condition there is nothing to
+   look for.
 3. *decide* (pure): rows or columns, by the bytes that each would write of a fragment (:mod:`.rewrite.costs`).
 4. *write*: a task per fragment whose columns are rewritten, and one per group of fragments whose rows move
    (:mod:`.update_tasks`).
@@ -49,8 +50,8 @@ from tablewright.operations.update_tasks import (
 )
 from tablewright.operations.update_values import Assignments, compile_updates
 from tablewright.operations.write import WriteSettings
-from tablewright.reading.match import Matched, plan_match, read_fields
-from tablewright.reading.scan_task import ScanTask
+from tablewright.reading.match import Matched, read_fields
+from tablewright.reading.row_search import RowSearch, plan_search
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.transaction.affected import AffectedRows
 from tablewright.world import World
@@ -81,7 +82,8 @@ class UpdateOptions:
 
     def __post_init__(self) -> None:
         check_write_mode(self.write_mode)
-        WriteSettings(data_storage_version=self.data_storage_version).file_version  # noqa: B018 an unknown one raises
+        if self.data_storage_version is not None:
+            WriteSettings(data_storage_version=self.data_storage_version).file_version  # noqa: B018 an unknown one raises
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,7 @@ class UpdatePlan:
     """A decided update, up to the choice between rows and columns. ``str(plan)`` explains it."""
 
     assignments: Assignments
-    match: ScanTask
+    search: RowSearch
     fragments: FragmentList
     table: Schema
     write_mode: str
@@ -100,12 +102,17 @@ class UpdatePlan:
     @property
     def updates_all(self) -> bool:
         """Whether every live row matches, so that no fragment has to be read for it."""
-        return self.match.reads.predicate is None
+        return self.search.finds_all
 
     @property
     def estimated_bytes(self) -> int:
-        """About how much is read to find the rows."""
-        return 0 if self.updates_all else self.match.estimated_bytes
+        """About how much a scan reads to find the rows."""
+        return 0 if self.updates_all else self.search.scan.estimated_bytes
+
+    @property
+    def version(self) -> int:
+        """The version that the plan was made on."""
+        return self.search.snapshot.version
 
     @property
     def changed_columns(self) -> tuple[int, ...]:
@@ -124,7 +131,7 @@ class UpdatePlan:
         read = ", ".join(dict.fromkeys(path[0] for path in self.assignments.paths))
         return (
             f"Update: set {self.assignments}, write_mode={self.write_mode}, expressions read [{read}], "
-            f"file version {self.file_version}\n{self.match}"
+            f"file version {self.file_version}\n{self.search.scan}"
         )
 
 
@@ -142,17 +149,16 @@ def plan_update(
         refuse_blob_targets(table, updates)
         refuse_blob_expressions(table, updates.values(), now_ns)
     assignments = compile_updates(updates, as_rows(table), now_ns)
-    match = plan_match(snapshot, where, now_ns, options.use_scalar_index)
-    condition = match.reads.predicate
+    search = plan_search(snapshot, where, now_ns, options.use_scalar_index)
     looked_at = [*assignments.paths, *((name,) for name in assignments.kept_in_part)]
     return UpdatePlan(
         assignments=assignments,
-        match=match,
+        search=search,
         fragments=snapshot.fragments,
         table=table,
         write_mode=options.write_mode,
         file_version=new_file_version(snapshot.manifest, options.data_storage_version),
-        reads=read_fields(table, looked_at if condition is None else [*condition.paths, *looked_at]),
+        reads=read_fields(table, [*search.paths, *looked_at]),
         limits=options.limits,
     )
 
@@ -167,7 +173,7 @@ class Found:
 
 
 def found_rows(plan: UpdatePlan, matched: Sequence[Matched]) -> Found:
-    """What the tasks of the match found; without tasks, all live rows."""
+    """What the tasks of the match found, or an index; without a condition, all live rows."""
     if plan.updates_all:
         ids = plan.fragments.ids.tolist()
         live = plan.fragments.live_rows.tolist()
@@ -182,7 +188,7 @@ def decide_update(plan: UpdatePlan, found: Found) -> Decision:
 
     def weigh(fragment: Fragment) -> LineageBytes:
         rows = None if found.rows is None else found.rows[fragment.id]
-        return lineage_bytes(fragment, rows, plan.match.version + 1)
+        return lineage_bytes(fragment, rows, plan.version + 1)
 
     return decide(plan.table, fragments, found.counts, plan.assignments.columns, plan.write_mode, weigh)
 
@@ -202,8 +208,8 @@ def columns_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[U
     parts = _parts(plan, found, decision.of_mode(REWRITE_COLUMNS))
     return tuple(
         UpdateColumnsTask(
-            version=plan.match.version,
-            base_paths=plan.match.base_paths,
+            version=plan.version,
+            base_paths=plan.search.snapshot.manifest.base_paths,
             table=as_rows(plan.table),
             assignments=plan.assignments,
             file_version=plan.file_version,
@@ -217,8 +223,8 @@ def rows_tasks(plan: UpdatePlan, found: Found, decision: Decision) -> tuple[Upda
     """Tasks for the fragments whose rows move, each of some 64 MiB of rows and one file's worth at most."""
     return tuple(
         UpdateRowsTask(
-            version=plan.match.version,
-            base_paths=plan.match.base_paths,
+            version=plan.version,
+            base_paths=plan.search.snapshot.manifest.base_paths,
             table=as_rows(plan.table),
             assignments=plan.assignments,
             file_version=plan.file_version,
@@ -234,7 +240,7 @@ def _parts(plan: UpdatePlan, found: Found, choices: Sequence[FragmentChoice]) ->
     return tuple(
         UpdatePart(
             fragment=plan.fragments[position],
-            first_row=plan.match.first_rows[position],
+            first_row=int(plan.fragments.first_rows[position]),
             rows=None if found.rows is None else found.rows[id],
         )
         for id, position in zip(ids, map(plan.fragments.position, ids), strict=True)
@@ -249,7 +255,7 @@ def finish_update(
     return finish_rewrite(
         results,
         fragments=plan.fragments,
-        version=plan.match.version,
+        version=plan.version,
         patched_ids=plan.changed_columns,
         moved_ids=plan.changed_fields,
         reads=plan.reads,

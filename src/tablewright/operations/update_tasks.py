@@ -25,7 +25,7 @@ from tablewright.operations.rewrite.move import MovedRows, move_rows
 from tablewright.operations.rewrite.patch import PatchedColumns, patch_columns
 from tablewright.operations.update_values import Assignments
 from tablewright.reading.match import live_rows
-from tablewright.reading.projection import Path, extend_selection, select_columns
+from tablewright.reading.projection import Path, extend_selection, select_whole
 from tablewright.world import World
 
 __all__ = ["UpdateColumnsTask", "UpdatePart", "UpdateRowsTask", "run_update_columns", "run_update_rows"]
@@ -97,7 +97,10 @@ def _change(context: TaskContext, part: UpdatePart) -> FragmentChange:
 
 
 class _AssignedRows:
-    """Rows with assigned values: all of their columns are read, and the system columns that expressions use."""
+    """Rows with assigned values: columns that stay, or that expressions use, are read, and system columns they use.
+
+    If none is, all are: a batch has to say how many rows there are.
+    """
 
     rows_at_a_time = None
 
@@ -106,7 +109,9 @@ class _AssignedRows:
         used = dict.fromkeys(path[0] for path in assignments.paths)
         known = frozenset(table.names)
         system = {name: (name,) for name in used if name not in known and name in SYSTEM_COLUMNS}
-        self.selection = extend_selection(select_columns(table, None), table, system)
+        replaced = {item.path[0] for item in assignments.items if len(item.path) == 1}.difference(used)
+        read = [name for name in table.names if name not in replaced] or table.names
+        self.selection = extend_selection(select_whole(table, read), table, system)
 
     def batch(self, numbers: Offsets, old: pa.RecordBatch | None) -> pa.RecordBatch:
         """All columns of the table."""

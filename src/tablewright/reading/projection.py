@@ -22,7 +22,16 @@ from tablewright.expressions.sql import CompiledExpression, Projection, compile_
 from tablewright.format.field_path import parse_path
 from tablewright.format.schema import Schema
 
-__all__ = ["Output", "Path", "RowLayout", "Selection", "extend_selection", "select_columns", "select_members"]
+__all__ = [
+    "Output",
+    "Path",
+    "RowLayout",
+    "Selection",
+    "extend_selection",
+    "select_columns",
+    "select_members",
+    "select_whole",
+]
 
 Path = tuple[str, ...]
 
@@ -149,6 +158,8 @@ def select_columns(
     now_ns: int | None = None,
 ) -> Selection:
     """Resolve a choice of columns. Unknown names, and names that come twice, are :class:`InvalidRequest`."""
+    if columns is None and not (with_row_id or with_row_address):
+        return select_whole(table, table.names)
     scope = Scope(with_system_columns(table))
     if columns is None:
         outputs = [Output(name=name, path=(name,)) for name in table.names]
@@ -160,6 +171,21 @@ def select_columns(
         if asked:
             outputs = [output for output in outputs if output.name != name] + [Output(name=name, path=(name,))]
     return _selection(table, outputs)
+
+
+def select_whole(table: Schema, names: Iterable[str]) -> Selection:
+    """Columns of a table, as they are. The last selections are kept: updates of a service read the same columns."""
+    key = (id(table), tuple(names))
+    kept = _selections.get(key)
+    if kept is None or kept[0] is not table:
+        if len(_selections) >= _LAYOUTS_MAX:
+            _selections.clear()
+        selection = _selection(table, [Output(name=name, path=(name,)) for name in key[1]])
+        kept = _selections[key] = (table, selection)
+    return kept[1]
+
+
+_selections: dict[tuple[int, tuple[str, ...]], tuple[Schema, Selection]] = {}
 
 
 def select_members(table: Schema, columns: Sequence[str] | Mapping[str, str] | None) -> Selection:

@@ -48,7 +48,7 @@ def test_one_transaction(
     assert made.transaction.operation.update_mode == expected
     assert job(where).result(made, None) == {"num_rows_updated": count}
     assert [stage.name for stage in report.stages] == stages
-    assert report.notes[0].startswith(f"Decision: matched_rows={count}")
+    assert str(report.notes[0]).startswith(f"Decision: matched_rows={count}")
 
 
 def test_a_failed_attempt_is_made_again_on_the_newest_version(table: Table) -> None:

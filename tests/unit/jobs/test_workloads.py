@@ -35,7 +35,7 @@ def ds(tmp_path: Path) -> tw.LanceDataset:
 
 
 def test_a_scan_reads_the_columns_of_its_filter(ds: tw.LanceDataset) -> None:
-    work = scan_work(plan_delete(ds._snapshot, "id = 1").match)
+    work = scan_work(plan_delete(ds._snapshot, "id = 1").search.scan)
     assert (work.rows, work.files, work.tasks, work.bytes_written) == (ROWS, 3, 1, 0)
     assert work.uses_threads and ROWS * 8 <= work.bytes_read < ROWS * 4 * WIDTH
 

@@ -105,7 +105,7 @@ class TestSteps:
 
     def test_letters_travel(self, table: tw.LanceDataset) -> None:
         plan = self.plan(table, {"x": "-1"}, "id < 20 or id = 30")
-        matched = [run_match_task(task, table._world) for task in pickle.loads(pickle.dumps(plan.match.tasks))]
+        matched = [run_match_task(task, table._world) for task in pickle.loads(pickle.dumps(plan.search.scan.tasks))]
         found = found_rows(plan, pickle.loads(pickle.dumps(matched)))
         assert dict(found.counts) == {0: 18, 1: 1}
         choices = zip(decide_update(plan, found).choices, ("rewrite_columns", "rewrite_rows"), strict=True)
@@ -133,7 +133,7 @@ class TestSteps:
             (wide, 1000, "rewrite_columns"),
         ]:
             plan = self.plan(dataset, updates, f"id < {rows}")
-            found = found_rows(plan, [run_match_task(task, dataset._world) for task in plan.match.tasks])
+            found = found_rows(plan, [run_match_task(task, dataset._world) for task in plan.search.scan.tasks])
             (choice,) = decide_update(plan, found).choices
             assert choice.bytes_rows == rows * (8 + 8 + 256)
             assert choice.bytes_columns == 1000 * (8 if updates is narrow else 256)
@@ -169,7 +169,7 @@ class TestSteps:
         store = dataset._world.store
         before = {found.path for found in store.list("")}
         plan = self.plan(dataset, {"x": "1"}, "id % 2 = 0", mode)
-        found = found_rows(plan, [run_match_task(task, dataset._world) for task in plan.match.tasks])
+        found = found_rows(plan, [run_match_task(task, dataset._world) for task in plan.search.scan.tasks])
         decision = decide_update(plan, found)
         world = seeded_world(FaultyStore(store, on_call(fault, method="put", path=path, nth=0)))
         if mode == "rewrite_rows":

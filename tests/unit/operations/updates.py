@@ -24,7 +24,7 @@ def update_rows(dataset: Any, updates: dict[str, str], where: str, limits: Rewri
     snapshot, world = dataset._snapshot, dataset._world
     options = UpdateOptions(write_mode="rewrite_rows", limits=limits)
     plan = plan_update(snapshot, updates, where, options, world.clock.now_ns())
-    found = found_rows(plan, [run_match_task(task, world) for task in plan.match.tasks])
+    found = found_rows(plan, [run_match_task(task, world) for task in plan.search.scan.tasks])
     tasks = update_tasks(plan, found, decide_update(plan, found))
     transaction, affected = finish_update(plan, [run_update_task(task, world) for task in tasks], world.ids.uuid())
     commit(world, transaction, base=snapshot, affected=affected)

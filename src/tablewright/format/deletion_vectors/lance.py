@@ -1,7 +1,7 @@
 """Lance's deletion files: the deleted rows of one fragment, in one of two encodings.
 
 - An **Arrow array** while they are few: an Arrow IPC file with one record batch whose one column is ``row_id: uint32
-  not null`` (compressed where that saves space). Lance writes its values in no particular order; ours ascend.
+  not null`` (compressed where that may save space). Lance writes its values in no particular order; ours ascend.
 - A **bitmap** from about 5000 rows on: bare portable Roaring bytes without run containers.
 
 Decoding accepts what Lance accepts: any order, any Arrow compression, run containers.
@@ -25,6 +25,7 @@ __all__ = ["choose_type", "decode_deletion_vector", "encode_deletion_vector"]
 
 _SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 _BITMAP_FROM = 5000
+_COMPRESSED_FROM = 64  # fewer offsets don't become smaller, and a compressor takes longer than they do
 _ARRAY_VALUES_MAX = 1 << 26  # no fragment needs more; a larger claim is an attempt to exhaust memory
 _BYTES_PER_OFFSET_MAX, _SLACK = 8, 4096  # of decompressed buffers: 4 bytes and a bit of validity, padded
 
@@ -49,7 +50,8 @@ def encode_deletion_vector(deleted: RowSet, file_type: DeletionFileType) -> byte
     if file_type is DeletionFileType.BITMAP:
         return encode_bitmap(BitMap(offsets, optimize=False))  # an array makes no run containers
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)  # to wake one takes longer
+    compression = "zstd" if len(offsets) >= _COMPRESSED_FROM else None
+    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)  # to wake one takes longer
     with pa.ipc.new_file(sink, _SCHEMA, options=options) as writer:
         column = pa.array(np.frombuffer(offsets, np.uint32), pa.uint32())
         writer.write_batch(pa.record_batch([column], schema=_SCHEMA))

@@ -7,7 +7,7 @@ by one of its files. Both can be sliced and concatenated, so a commit that touch
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +84,15 @@ class FragmentFacts:
             },
             file_row=np.concatenate((self.file_row, other.file_row + len(self))),
         )
+
+    def with_deletions(self, position: int, fragment: Fragment) -> FragmentFacts:
+        """The facts where the fragment at ``position`` has other deleted rows, and is otherwise the same."""
+        deleted_rows, has_deletion = self.deleted_rows.copy(), self.has_deletion.copy()
+        deletion_base = self.deletion_base.copy()
+        deleted_rows[position] = fragment.deleted_rows
+        has_deletion[position] = fragment.deletion is not None
+        deletion_base[position] = _base(fragment.deletion)
+        return replace(self, deleted_rows=deleted_rows, has_deletion=has_deletion, deletion_base=deletion_base)
 
     @property
     def base_ids(self) -> frozenset[int]:

@@ -249,11 +249,39 @@ class FragmentList(Sequence[Fragment]):
         """
         if not changed and not dropped:
             return self
+        if len(changed) == 1 and not dropped:
+            ((fragment_id, fragment),) = changed.items()
+            position = self.position(fragment_id)
+            if self._differs_in_deletions(position, fragment):
+                return self._with_deletions(position, fragment)
         source = np.arange(len(self))
         for offset, fragment_id in enumerate(changed):
             source[self.position(fragment_id)] = len(self) + offset
         gone = [self.position(fragment_id) for fragment_id in dropped]
         return self.appended(changed.values())._at(np.delete(source, gone))
+
+    def _differs_in_deletions(self, position: int, fragment: Fragment) -> bool:
+        """Whether all facts about a fragment but those of its deletion file are those of the one at ``position``."""
+        old = self[position]
+        return (
+            fragment.id == old.id
+            and fragment.files is old.files
+            and fragment.physical_rows == old.physical_rows
+            and (fragment.row_ids is None) == (old.row_ids is None)
+            and not self.facts.has_external[position]
+        )
+
+    def _with_deletions(self, position: int, fragment: Fragment) -> FragmentList:
+        """The list where one fragment has other deleted rows: most changes hide rows of a single fragment."""
+        raw = [*self._raw]
+        raw[position] = encode_fragment(fragment)
+        return FragmentList(
+            raw,
+            self._path,
+            known={**self._known, position: fragment},
+            fresh=self.fresh | {position},
+            facts=self.facts.with_deletions(position, fragment),
+        )
 
     def with_lineage(self, row_ids: Sequence[bytes], versions: Sequence[bytes] | None = None) -> FragmentList:
         """The list where every fragment has row ids, and ``versions`` as its created-at and last-updated-at ones.

@@ -26,6 +26,8 @@ from tablewright.data.encoder import DataFileReader
 from tablewright.data.idle import Idle, process_readers
 from tablewright.data.packed_reads import PackedColumn, open_packed
 from tablewright.errors import CorruptTable, UnsupportedFeature
+from tablewright.expressions.scope import empty_batch
+from tablewright.format.file_descriptor import described
 from tablewright.indices.btree.merge import key_at, position
 from tablewright.indices.btree.order import Longs, Order, order_of
 from tablewright.indices.btree.pages import DATA_FILE, LOOKUP_FILE, ROWS_PER_PAGE
@@ -221,22 +223,25 @@ def read_pages(store: Store, directory: str, place: Hashable | None = None) -> P
 
 def _read_lookup(store: Store, directory: str) -> Pages:
     reader = DataFileReader(store, f"{directory}/{LOOKUP_FILE}")
-    schema, metadata = reader.schema, reader.schema.metadata or {}
-    if metadata.get(b"range_partitioned", b"false") == b"true":
+    names, metadata = described(reader.descriptor, reader.where)
+    if metadata.get("range_partitioned", b"false") == b"true":
         raise UnsupportedFeature(f"{reader.where} belongs to an index in several parts, which we can't read.")
-    missing = [name for name in _LOOKUP_COLUMNS if name not in schema.names]
+    missing = [name for name in _LOOKUP_COLUMNS if name not in names]
     if missing:
         raise CorruptTable(reader.where, (f"it has no columns {', '.join(missing)}",))
     asked = _all_rows(reader)  # the codec reads them while the other file is opened
     data = _open_data(store, directory, _BOTH)
     num_rows = data.reader.num_rows
     process_readers.keep(data)
-    table = pa.Table.from_batches(list(asked), schema=schema)
-    lows, highs = _storage(table["min"]), _storage(table["max"])
+    batch = next(asked, None)
+    if batch is None:
+        batch = empty_batch(reader.schema)
+    lows, highs = _storage(batch.column("min")), _storage(batch.column("max"))
     order = order_of(lows.type)
-    size = metadata.get(b"batch_size", b"%d" % ROWS_PER_PAGE)
+    size = metadata.get("batch_size", b"%d" % ROWS_PER_PAGE)
     rows_per_page = int(size) if size.isdigit() and len(size) <= _DIGITS_MAX else 0
-    problems = list(_problems(table, lows, highs, order, rows_per_page, num_rows))
+    nulls = int(np.sum(batch.column("null_count").to_numpy(zero_copy_only=False), dtype=np.int64))
+    problems = list(_problems(batch, lows, highs, order, rows_per_page, num_rows, nulls))
     if problems or order is None:
         raise CorruptTable(reader.where, tuple(problems))
     skipped = int(highs.null_count)
@@ -246,7 +251,7 @@ def _read_lookup(store: Store, directory: str) -> Pages:
         lows=order.bounds(lows.slice(skipped)),
         highs=order.bounds(highs.slice(skipped)),
         skipped=skipped,
-        nulls=int(np.sum(table["null_count"].to_numpy(), dtype=np.int64)),
+        nulls=nulls,
         rows_per_page=rows_per_page,
         num_rows=num_rows,
         where=reader.where,
@@ -265,7 +270,13 @@ def _check_order(pages: Pages) -> None:
 
 
 def _problems(
-    table: pa.Table, lows: pa.Array, highs: pa.Array, order: Order | None, rows_per_page: int, num_rows: int
+    table: pa.RecordBatch,
+    lows: pa.Array,
+    highs: pa.Array,
+    order: Order | None,
+    rows_per_page: int,
+    num_rows: int,
+    nulls: int,
 ) -> Iterator[str]:
     if order is None or lows.type != highs.type:
         yield f"its bounds have the types {lows.type} and {highs.type}"
@@ -273,13 +284,12 @@ def _problems(
         yield "its batch_size is no positive number"
     elif -(-num_rows // rows_per_page) != table.num_rows:
         yield f"it has {table.num_rows} pages of {rows_per_page} rows where {DATA_FILE} has {num_rows} rows"
-    if not np.array_equal(table["page_idx"].to_numpy(), np.arange(table.num_rows)):
+    if not np.array_equal(table.column("page_idx").to_numpy(zero_copy_only=False), np.arange(table.num_rows)):
         yield "its pages are not numbered one after the other"
     if highs.slice(highs.null_count).null_count:
         yield "a page without values comes after one with values"
-    nulls = int(np.sum(table["null_count"].to_numpy(), dtype=np.int64))
-    full, partial = highs.null_count * rows_per_page, (highs.null_count + 1) * rows_per_page
-    if not min(full, num_rows) <= nulls <= min(partial, num_rows):
+    full, partly = highs.null_count * rows_per_page, (highs.null_count + 1) * rows_per_page
+    if not min(full, num_rows) <= nulls <= min(partly, num_rows):
         yield f"it counts {nulls} nulls in {highs.null_count} pages without values"
 
 

@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from tablewright.data.dictionaries import as_one
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, no_columns
 from tablewright.data.task_context import TaskContext
@@ -33,9 +34,9 @@ from tablewright.operations.rewrite.fragment_change import FragmentChange
 from tablewright.operations.rewrite.hide import Hidden, hide_each
 from tablewright.operations.rewrite.limits import RewriteLimits
 from tablewright.operations.rewrite.row_order import RowOrder, row_order, windows
-from tablewright.reading.fragment import FragmentScan, ReadPlan
+from tablewright.reading.fragment import FragmentScan
+from tablewright.reading.known_rows import KnownReads, KnownRows
 from tablewright.reading.projection import Selection
-from tablewright.reading.run import fragment_scans
 from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.world import World
 
@@ -176,8 +177,13 @@ class _Stream:
 
     def _by_address(self, selection: Selection) -> Iterator[tuple[Offsets, _Read | None]]:
         """Runs of rows of one fragment, each small enough."""
-        done = 0
-        for scan, offsets in zip(self._scans(selection), self._offsets, strict=True):
+        reads, done = KnownReads.of(self._table, selection), 0
+        for change, offsets in zip(self._changes, self._offsets, strict=True):
+            if self._new.rows_at_a_time is None and reads.are_few(change.fragment, len(offsets)):
+                yield np.arange(done, done + len(offsets)), partial(self._few, reads, change, offsets)
+                done += len(offsets)
+                continue
+            scan = self._scan(reads, change)
             for rows in scan.windows(Rows(no_columns(len(offsets)), chosen=offsets)):
                 step = self._new.rows_at_a_time or len(rows)
                 for begin in range(0, len(rows), step):
@@ -187,14 +193,16 @@ class _Stream:
 
     def _by_id(self, selection: Selection, places: Offsets) -> Iterator[tuple[Offsets, _Read | None]]:
         """Windows of consecutive ids, over all fragments."""
-        scans = list(self._scans(selection))
+        reads = KnownReads.of(self._table, selection)
+        scans = [self._scan(reads, change) for change in self._changes]
         for window in windows(scans, self._offsets, places, self._new.rows_at_a_time):
             yield window.places, window.read
 
-    def _scans(self, selection: Selection) -> Iterator[FragmentScan]:
-        reads = ReadPlan.of_known_rows(self._table, selection)
-        fragments = [change.fragment for change in self._changes]
-        return fragment_scans(self._context, reads, fragments, [change.first_row for change in self._changes])
+    def _scan(self, reads: KnownReads, change: FragmentChange) -> FragmentScan:
+        return FragmentScan(self._context, reads.plan, reads.plan.shapes(), change.fragment, change.first_row)
+
+    def _few(self, reads: KnownReads, change: FragmentChange, offsets: Offsets) -> pa.RecordBatch:
+        return as_one(KnownRows(self._context, reads, change.fragment, change.first_row, offsets).batches())
 
 
 def _completed(scan: FragmentScan, rows: Rows) -> pa.RecordBatch:
