@@ -24,6 +24,7 @@ import pyarrow as pa
 from pyroaring import FrozenBitMap
 
 from tablewright.cache import CacheKind
+from tablewright.data.number_rows import read_number_rows
 from tablewright.data.prefetch import spread
 from tablewright.data.read import FragmentReader, Rows, beside
 from tablewright.data.shape import ReadShape, read_shape
@@ -271,11 +272,18 @@ def _table(snapshot: Snapshot, reads: _Reads, rows: RowsByFragment) -> pa.Table:
 
 
 class _Part:
-    """The rows of one fragment. The codec reads them from the moment this is made."""
+    """The rows of one fragment. The codec reads them from the moment this is made, if it has to."""
 
     def __init__(self, snapshot: Snapshot, reads: _Reads, position: int, offsets: Offsets) -> None:
         self._snapshot, self._reads, self._position, self._rows = snapshot, reads, position, len(offsets)
         self._fragment = snapshot.fragments[position]
+        self._reader: FragmentReader | None = None
+        first, last = int(offsets[0]), int(offsets[-1])
+        if last - first + 1 == len(offsets):
+            batch = read_number_rows(snapshot, self._fragment, reads.shape, first, last + 1)
+            if batch is not None:
+                self._parts = iter((Rows(batch, first),))
+                return
         self._reader = FragmentReader(snapshot, self._fragment, reads.shape)
         self._parts = self._reader.start_at(offsets)
 
@@ -283,7 +291,8 @@ class _Part:
         """The rows as asked for."""
         plan = self._reads.plan
         found = _rows(self._parts, self._rows)
-        self._reader.release()
+        if self._reader is not None:
+            self._reader.release()
         batches = [rows.batch for rows in found]
         if plan.rest.system:
             first = int(self._snapshot.fragments.first_rows[self._position])
