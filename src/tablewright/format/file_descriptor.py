@@ -20,7 +20,7 @@ from tablewright.format.logical_types import ENCODING_NONE, ENCODING_PLAIN
 from tablewright.format.proto import schema_pb2
 from tablewright.format.wire import decode_message
 
-__all__ = ["repaired"]
+__all__ = ["repaired", "schema_bytes"]
 
 _BLOB_BYTES = BLOB.encode()
 _LEAF = 2
@@ -41,6 +41,12 @@ def repaired(descriptor: bytes, path: str, *, describe: bool = False) -> bytes |
     del message.schema.fields[:]
     message.schema.fields.extend(fields)
     return bytes(message.SerializeToString())
+
+
+def schema_bytes(descriptor: bytes, path: str) -> bytes:
+    """The schema alone: the same for files of one schema, whatever their number of rows."""
+    message: Any = decode_message(schema_pb2.FileDescriptor, descriptor, path, "the file's schema")
+    return bytes(message.schema.SerializeToString(deterministic=True))
 
 
 def _fields(nodes: list[Any], path: str, describe: bool) -> Any:
