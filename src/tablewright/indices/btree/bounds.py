@@ -97,7 +97,7 @@ def _read_lookup(store: Store, directory: str) -> Pages:
     size = metadata.get("batch_size", str(ROWS_PER_PAGE))
     rows_per_page = int(size) if size.isascii() and size.isdigit() and len(size) <= _DIGITS_MAX else 0
     nulls = int(np.sum(null_counts.to_numpy(), dtype=np.int64))
-    problems = list(_problems(lows, highs, nulls, rows_per_page, num_rows))
+    problems = list(_problems(lows, highs, order, nulls, rows_per_page, num_rows))
     if not np.array_equal(numbers.to_numpy(), np.arange(len(lows))):
         problems.append("its pages are not numbered one after the other")
     if problems or order is None:
@@ -156,8 +156,10 @@ def _check_order(pages: Pages) -> None:
         raise CorruptTable(pages.where, (f"{error}",)) from error
 
 
-def _problems(lows: pa.Array, highs: pa.Array, nulls: int, rows_per_page: int, num_rows: int) -> Iterator[str]:
-    if order_of(lows.type) is None or lows.type != highs.type:
+def _problems(
+    lows: pa.Array, highs: pa.Array, order: Order | None, nulls: int, rows_per_page: int, num_rows: int
+) -> Iterator[str]:
+    if order is None or lows.type != highs.type:
         yield f"its bounds have the types {lows.type} and {highs.type}"
     if not rows_per_page:
         yield "its batch_size is no positive number"
