@@ -19,6 +19,7 @@ from tablewright.data.sizes import PIECE_ROWS_MAX, RowSizes
 from tablewright.errors import UnsupportedFeature
 from tablewright.format.blobs import prepared_blobs
 from tablewright.format.field import is_blob, is_blob_v2, is_one_column
+from tablewright.format.file_descriptor import schema_bytes
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.logical_types import STRUCT
 from tablewright.format.schema import Schema
@@ -154,12 +155,16 @@ def _describes(wanted: Schema) -> bool:
 
 
 def _layout_of(reader: DataFileReader, version: str) -> FileLayout:
-    """A file's layout, known by the bytes of its schema: files of one writer share it."""
+    """A file's layout, known by the bytes of its descriptor, or by its schema alone: then its number of rows is new.
+
+    To ask the codec for a schema takes longer than to open the file.
+    """
     key = (reader.descriptor, version)
     layout = _layouts.get(key)
     if layout is None:
-        layout = FileLayout.of(reader.schema, version)
+        own = (schema_bytes(reader.descriptor, reader.where), version)
+        layout = _layouts.get(own) or FileLayout.of(reader.schema, version)
         if len(_layouts) >= _LAYOUTS_MAX:
             _layouts.clear()
-        _layouts[key] = layout
+        _layouts[key] = _layouts[own] = layout
     return layout

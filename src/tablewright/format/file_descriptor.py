@@ -20,11 +20,10 @@ from tablewright.format.logical_types import ENCODING_NONE, ENCODING_PLAIN
 from tablewright.format.proto import schema_pb2
 from tablewright.format.wire import decode_message
 
-__all__ = ["described", "repaired"]
+__all__ = ["repaired", "schema_bytes"]
 
 _BLOB_BYTES = BLOB.encode()
 _LEAF = 2
-_TOP = -1
 
 
 def repaired(descriptor: bytes, path: str, *, describe: bool = False) -> bytes | None:
@@ -44,11 +43,10 @@ def repaired(descriptor: bytes, path: str, *, describe: bool = False) -> bytes |
     return bytes(message.SerializeToString())
 
 
-def described(descriptor: bytes, path: str) -> tuple[list[str], dict[str, bytes]]:
-    """The names of a file's columns, and the metadata of its schema: cheaper than to ask the codec."""
+def schema_bytes(descriptor: bytes, path: str) -> bytes:
+    """The schema alone: the same for files of one schema, whatever their number of rows."""
     message: Any = decode_message(schema_pb2.FileDescriptor, descriptor, path, "the file's schema")
-    names = [field.name for field in message.schema.fields if field.parent_id == _TOP]
-    return names, dict(message.schema.metadata)
+    return bytes(message.schema.SerializeToString(deterministic=True))
 
 
 def _fields(nodes: list[Any], path: str, describe: bool) -> Any:

@@ -14,23 +14,24 @@ Format: ``docs/format/data-files.md#chunks-of-numbers``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.message import DecodeError
 
-from tablewright.format.proto import data_file_pb2
-from tablewright.format.wire_walk import NotWhole, walk
+from tablewright.format.packed_pages import NumberPage, decode_pages
 
 __all__ = [
     "CHUNK_ROWS_MAX",
+    "HEADER_BYTES",
+    "PACKED_ROWS",
     "Chunks",
     "LoadedChunks",
     "decode_chunks",
+    "lanes_of",
     "load_chunks",
 ]
 
@@ -38,13 +39,9 @@ Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[Any]
 
 CHUNK_ROWS_MAX = 4096
-_TYPE_URL = b"/lance.encodings21.PageLayout"
 _WORD = 8
-_HEADER_BYTES = 8
-_PACKED_ROWS = 1024
-_FLAT, _PACKED = 1, 5
-_OTHER = 0, 0, 0
-_PAGE, _ENCODING = 2, 4
+HEADER_BYTES = 8
+PACKED_ROWS = 1024
 _LOG_BYTES_PER_BIT = 7  # 1,024 values of one bit
 _BITS = (8, 16, 32, 64)
 _LOG = {8: 3, 16: 4, 32: 5, 64: 6}
@@ -72,38 +69,28 @@ class Chunks:
         return sum(part.nbytes for part in (self.begins, self.offsets, self.ends, self.widths, self.is_packed))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Page:
-    """A page that can be read by row: its rows, bits of a value, and the places of its buffers."""
-
-    rows: int
-    bits: int
-    is_packed: bool
-    table: tuple[int, int]
-    data: tuple[int, int]
-
-
 def decode_chunks(column: bytes, num_rows: int, read: Callable[[int, int], bytes]) -> Chunks | None:
     """The chunks of a column with this metadata, in a file with this many rows; ``read`` returns bytes of the file.
 
     Earlier pages that can't be read by row are left out; ``None`` if the last one can't, or if anything is odd.
     """
     try:
-        pages = _pages(column)
-    except (NotWhole, ValueError, DecodeError):
+        pages = [page for _, page in decode_pages(column, num_rows)]
+    except ValueError:
         return None
-    readable: list[_Page] = []
+    readable: list[NumberPage] = []
     for page in reversed(pages):
-        if not page.bits or (readable and readable[-1].bits != page.bits):
+        if not page.has_chunks or (readable and readable[-1].bits != page.bits):
             break
         readable.append(page)
     readable.reverse()
-    if not readable or sum(page.rows for page in pages) != num_rows:
+    if not readable:
         return None
-    return _chunks(readable, num_rows - sum(page.rows for page in readable), [read(*page.table) for page in readable])
+    first_row = num_rows - sum(page.rows for page in readable)
+    return _chunks(readable, first_row, [read(*page.table) for page in readable])
 
 
-def _chunks(pages: list[_Page], first_row: int, tables: list[bytes]) -> Chunks | None:
+def _chunks(pages: Sequence[NumberPage], first_row: int, tables: Sequence[bytes]) -> Chunks | None:
     """The chunks of these pages, given their tables; ``None`` if the two don't fit each other."""
     counts = np.array([len(table) // 4 for table in tables], np.int64)
     if np.any(counts < 1) or any(len(table) % 4 for table in tables):
@@ -119,9 +106,9 @@ def _chunks(pages: list[_Page], first_row: int, tables: list[bytes]) -> Chunks |
     ends += np.repeat(begins - (ends[last] - np.add.reduceat(sizes, last + 1 - counts)), counts)
     is_packed = np.repeat([page.is_packed for page in pages], counts)
     size = pages[0].bits // 8
-    widths = np.where(is_packed, (sizes - _HEADER_BYTES - size) >> _LOG_BYTES_PER_BIT, 8 * size)
-    needed = _HEADER_BYTES + np.where(is_packed, size, rows * size)
-    fits = (rows >= 1) & (rows <= np.where(is_packed, _PACKED_ROWS, CHUNK_ROWS_MAX))
+    widths = np.where(is_packed, (sizes - HEADER_BYTES - size) >> _LOG_BYTES_PER_BIT, 8 * size)
+    needed = HEADER_BYTES + np.where(is_packed, size, rows * size)
+    fits = (rows >= 1) & (rows <= np.where(is_packed, PACKED_ROWS, CHUNK_ROWS_MAX))
     fits &= (sizes >= needed) & (widths <= 8 * size)
     if not fits.all() or ends[last].tolist() != [page.data[1] for page in pages]:
         return None
@@ -133,66 +120,6 @@ def _chunks(pages: list[_Page], first_row: int, tables: list[bytes]) -> Chunks |
         widths=widths,
         is_packed=is_packed,
     )
-
-
-def _pages(column: bytes) -> list[_Page]:
-    """The pages of a column: their encodings are fields that the message does not know."""
-    message: Any = data_file_pb2.ColumnMetadata.FromString(column)
-    if len(message.buffer_offsets):
-        raise ValueError
-    stored = [value for number, value in _fields(column) if number == _PAGE]
-    return [_page(page, _bytes(data)) for page, data in zip(message.pages, stored, strict=True)]
-
-
-def _page(page: Any, data: bytes) -> _Page:
-    """What is known of a page; without bits if it can't be read by row."""
-    offsets, sizes = list(page.buffer_offsets), list(page.buffer_sizes)
-    encodings = [_bytes(value) for number, value in _fields(data) if number == _ENCODING]
-    kind, bits, items = _encoding(encodings[0]) if len(encodings) == 1 else _OTHER
-    if not bits or len(offsets) != 2 or len(sizes) != 2 or offsets[1] % _WORD or items != page.length:
-        return _Page(page.length, 0, False, (0, 0), (0, 0))
-    table, values = ((offset, offset + size) for offset, size in zip(offsets, sizes, strict=True))
-    return _Page(page.length, bits, kind == _PACKED, table, values)
-
-
-@lru_cache(maxsize=64)
-def _encoding(encoding: bytes) -> tuple[int, int, int]:
-    """Flat or packed, the bits of a value, and the number of items; zeros if a page has another encoding."""
-    try:
-        wrapped = dict(_fields(_only(_only(encoding, 2), 1)))
-        if set(wrapped) != {1, 2} or wrapped[1] != _TYPE_URL:
-            return _OTHER
-        layout = dict(_fields(_only(_bytes(wrapped[2]), 1)))
-        # values; one layer, of items that are all valid; one buffer; number of items; large chunks
-        if set(layout) != {3, 6, 7, 9, 10} or (layout[6], layout[7], layout[10]) != (b"\x01", 1, 1):
-            return _OTHER
-        ((kind, inner),) = _fields(_bytes(layout[3]))
-        ((number, bits),) = _fields(_bytes(inner))
-    except (NotWhole, ValueError):
-        return _OTHER
-    items = layout[9]
-    if kind not in (_FLAT, _PACKED) or number != 1 or bits not in _BITS or isinstance(items, bytes):
-        return _OTHER
-    return kind, int(bits), items
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    for number, kind, begin, end in walk(data, 0, len(data)):
-        yield number, begin if kind == 0 else data[begin:end]
-
-
-def _bytes(value: int | bytes) -> bytes:
-    if not isinstance(value, bytes):
-        raise ValueError
-    return value
-
-
-def _only(data: bytes, number: int) -> bytes:
-    """The one field of a message, which has to have this number."""
-    ((found, value),) = _fields(data)
-    if found != number:
-        raise ValueError
-    return _bytes(value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,12 +148,12 @@ class LoadedChunks:
         return found
 
     def _packed(self, places: Longs) -> Words:
-        """Value i is in lane ``i % lanes``, and there it has a number (:func:`_lanes`). Bits of a lane lie in every
+        """Value i is in lane ``i % lanes``, and there it has a number (:func:`lanes_of`). Bits of a lane lie in every
         lanes-th word: those of the value begin in one, and may end in the next.
         """
         kind, width = self.words.dtype.type, self.width
         bits = self.words.dtype.itemsize * 8
-        lanes, numbers = _lanes(bits)
+        lanes, numbers = lanes_of(bits)
         begin = numbers[places] * width
         shift = (begin & (bits - 1)).astype(kind)
         at = self.first + 1 + (places & (lanes - 1)) + (begin >> _LOG[bits]) * lanes
@@ -239,12 +166,12 @@ class LoadedChunks:
 
 
 @lru_cache(maxsize=len(_BITS))
-def _lanes(bits: int) -> tuple[int, Longs]:
+def lanes_of(bits: int) -> tuple[int, Longs]:
     """How many lanes 1,024 values have in words of this many bits, and the number of each value in its lane.
 
     Value i is in lane ``i % lanes``; its number is ``8 * order[(i % 128) // 16 - lane // 16] + i // 128``.
     """
-    lanes, place = _PACKED_ROWS // bits, np.arange(_PACKED_ROWS)
+    lanes, place = PACKED_ROWS // bits, np.arange(PACKED_ROWS)
     return lanes, 8 * _LANE_ORDER[(place % 128 - place % lanes) // 16] + place // 128
 
 
@@ -254,7 +181,7 @@ def load_chunks(chunks: Chunks, which: Longs, data: npt.NDArray[np.uint8], begin
     ``ValueError`` if a packed chunk says another number of bits than its size does.
     """
     words = data[: len(data) // _WORD * _WORD].view(f"<u{chunks.bits // 8}")
-    first = (begins + _HEADER_BYTES) * 8 // chunks.bits
+    first = (begins + HEADER_BYTES) * 8 // chunks.bits
     is_packed = chunks.is_packed[which]
     width = np.where(is_packed, chunks.widths[which], 0)
     if np.any(words[first[is_packed]] != width[is_packed].astype(words.dtype)):

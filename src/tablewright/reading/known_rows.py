@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablewright.data.context import ReadContext
+from tablewright.data.number_rows import read_number_rows
 from tablewright.data.read import FragmentReader, Rows, beside
 from tablewright.data.shape import ReadShape
 from tablewright.data.system_columns import SystemColumns
@@ -46,20 +47,30 @@ class KnownReads:
 
 
 class KnownRows:
-    """Rows of one fragment at ascending ``offsets``. The codec reads them from the moment this is made."""
+    """Rows of one fragment at ascending ``offsets``, one at least. The codec, if it has to read them, does so from the
+    moment this is made.
+    """
 
     def __init__(
         self, context: ReadContext, reads: KnownReads, fragment: Fragment, first_row: int, offsets: Offsets
     ) -> None:
         self._context, self._plan, self._first_row = context, reads.plan, first_row
         self._fragment, self._count = fragment, len(offsets)
+        self._reader: FragmentReader | None = None
+        first, last = int(offsets[0]), int(offsets[-1])
+        if last - first + 1 == len(offsets):
+            batch = read_number_rows(context, fragment, reads.shape, first, last + 1)
+            if batch is not None:
+                self._parts: Iterator[Rows] = iter((Rows(batch, first),))
+                return
         self._reader = FragmentReader(context, fragment, reads.shape)
         self._parts = self._reader.start_at(offsets)
 
     def batches(self) -> list[pa.RecordBatch]:
         """The rows as asked for; called once."""
         found = _rows(self._parts, self._count)
-        self._reader.release()
+        if self._reader is not None:
+            self._reader.release()
         batches = [rows.batch for rows in found]
         if wanted := self._plan.rest.system:
             system = SystemColumns(self._context, self._fragment, self._first_row)

@@ -41,8 +41,11 @@ def is_local(location: Location) -> bool:
     return "://" not in location.uri
 
 
-def local_identity(path: str) -> FileIdentity | None:
-    """The identity of a local file; ``None`` if there is no regular file, or it can't be looked at."""
+def local_identity(path: str | int) -> FileIdentity | None:
+    """The identity of a local file, or of an open one by its descriptor.
+
+    ``None`` if there is no regular file, or it can't be looked at.
+    """
     try:
         found = os.stat(path)
     except (OSError, ValueError):

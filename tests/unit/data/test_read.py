@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablewright as tw
+from tablewright.data.encoder import DataFileReader
 from tablewright.data.read import FragmentReader, read_fragment
 from tablewright.data.shape import ReadShape, read_shape
 from tablewright.errors import CorruptTable
@@ -163,3 +164,16 @@ def test_rows_that_are_asked_for_at_once(tmp_path: Path, offsets: list[int], col
     assert [offset for part in parts for offset in part.offsets.tolist()] == offsets
     expected = [row for part in reader.take(np.array(offsets), 100) for row in part.batch.to_pylist()]
     assert [row for part in parts for row in part.batch.to_pylist()] == expected and len(expected) == len(offsets)
+
+
+def test_files_of_one_schema_ask_the_codec_for_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They differ in their number of rows, which is in the same bytes of the file."""
+    asked: list[str] = []
+    own = vars(DataFileReader)["schema"]
+    counted = property(lambda self: asked.append(self.where) or own.__get__(self, DataFileReader))
+    monkeypatch.setattr(DataFileReader, "schema", counted)
+    for rows in (100_000, 100_001, 200_000):
+        place = tmp_path / str(rows)
+        tw.write_dataset(pa.table({"once_asked": np.arange(rows), "text": ["x"] * rows}), place)
+        assert tw.dataset(place).to_table(columns=["once_asked"]).num_rows == rows
+    assert len(asked) == 1

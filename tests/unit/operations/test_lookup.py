@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import pytest
 
 import tablewright as tw
 from tablewright.api.config import cache_stats
+from tablewright.cache import process_cache
+from tablewright.data.encoder import DataFileReader
+from tablewright.data.idle import process_readers
 from tablewright.errors import InvalidRequest
 from tablewright.storage.identity import SETTLED_NS
 
@@ -192,3 +196,25 @@ def test_options_and_errors_are_those_of_the_scan(ds: Any) -> None:
             ds.to_table(filter=filter)
     with pytest.raises(InvalidRequest):
         ds.to_table(filter="id = 5", columns=["nothing"])
+
+
+def test_a_lookup_of_numbers_opens_four_files_and_none_by_the_codec(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lookup and the pages of the index, these twice, and the data file; nothing was cached."""
+    tw.write_dataset(pa.table({"id": list(range(50_000)), "v": [1.5] * 50_000}), tmp_path)
+    tw.dataset(tmp_path).create_scalar_index("id", "BTREE")
+    time.sleep(2 * SETTLED_NS / 1e9)
+    ds = tw.dataset(tmp_path)
+    process_cache().clear()
+    process_readers.clear()
+    opened: list[str] = []
+    system_open = os.open
+    monkeypatch.setattr(os, "open", lambda path, *how: opened.append(Path(path).name) or system_open(path, *how))
+    monkeypatch.setattr(DataFileReader, "__init__", None)
+    assert ds.to_table(filter="id = 777", use_scalar_index=True).to_pylist() == [{"id": 777, "v": 1.5}]
+    (data_file,) = (tmp_path / "data").iterdir()
+    assert opened == ["page_lookup.lance", "page_data.lance", "page_data.lance", data_file.name]
+    opened.clear()
+    assert ds.count_rows("id = 778", use_scalar_index=True) == 1
+    assert opened == []

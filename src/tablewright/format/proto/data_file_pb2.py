@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(tablewright/format/proto/data_file.proto\x12\x12tablewright.format\"\xce\x01\n\x0e\x43olumnMetadata\x12\x36\n\x05pages\x18\x02 \x03(\x0b\x32\'.tablewright.format.ColumnMetadata.Page\x12\x16\n\x0e\x62uffer_offsets\x18\x03 \x03(\x04\x12\x14\n\x0c\x62uffer_sizes\x18\x04 \x03(\x04\x1aV\n\x04Page\x12\x16\n\x0e\x62uffer_offsets\x18\x01 \x03(\x04\x12\x14\n\x0c\x62uffer_sizes\x18\x02 \x03(\x04\x12\x0e\n\x06length\x18\x03 \x01(\x04\x12\x10\n\x08priority\x18\x05 \x01(\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(tablewright/format/proto/data_file.proto\x12\x12tablewright.format\"\xf2\x01\n\x0e\x43olumnMetadata\x12\x36\n\x05pages\x18\x02 \x03(\x0b\x32\'.tablewright.format.ColumnMetadata.Page\x12\x16\n\x0e\x62uffer_offsets\x18\x03 \x03(\x04\x12\x14\n\x0c\x62uffer_sizes\x18\x04 \x03(\x04\x1az\n\x04Page\x12\x16\n\x0e\x62uffer_offsets\x18\x01 \x03(\x04\x12\x14\n\x0c\x62uffer_sizes\x18\x02 \x03(\x04\x12\x0e\n\x06length\x18\x03 \x01(\x04\x12\x15\n\x08\x65ncoding\x18\x04 \x01(\x0cH\x00\x88\x01\x01\x12\x10\n\x08priority\x18\x05 \x01(\x04\x42\x0b\n\t_encodingb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,7 +32,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tablewright.format.proto.da
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_COLUMNMETADATA']._serialized_start=65
-  _globals['_COLUMNMETADATA']._serialized_end=271
+  _globals['_COLUMNMETADATA']._serialized_end=307
   _globals['_COLUMNMETADATA_PAGE']._serialized_start=185
-  _globals['_COLUMNMETADATA_PAGE']._serialized_end=271
+  _globals['_COLUMNMETADATA_PAGE']._serialized_end=307
 # @@protoc_insertion_point(module_scope)

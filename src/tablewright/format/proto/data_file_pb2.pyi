@@ -9,16 +9,18 @@ DESCRIPTOR: _descriptor.FileDescriptor
 class ColumnMetadata(_message.Message):
     __slots__ = ("pages", "buffer_offsets", "buffer_sizes")
     class Page(_message.Message):
-        __slots__ = ("buffer_offsets", "buffer_sizes", "length", "priority")
+        __slots__ = ("buffer_offsets", "buffer_sizes", "length", "encoding", "priority")
         BUFFER_OFFSETS_FIELD_NUMBER: _ClassVar[int]
         BUFFER_SIZES_FIELD_NUMBER: _ClassVar[int]
         LENGTH_FIELD_NUMBER: _ClassVar[int]
+        ENCODING_FIELD_NUMBER: _ClassVar[int]
         PRIORITY_FIELD_NUMBER: _ClassVar[int]
         buffer_offsets: _containers.RepeatedScalarFieldContainer[int]
         buffer_sizes: _containers.RepeatedScalarFieldContainer[int]
         length: int
+        encoding: bytes
         priority: int
-        def __init__(self, buffer_offsets: _Optional[_Iterable[int]] = ..., buffer_sizes: _Optional[_Iterable[int]] = ..., length: _Optional[int] = ..., priority: _Optional[int] = ...) -> None: ...
+        def __init__(self, buffer_offsets: _Optional[_Iterable[int]] = ..., buffer_sizes: _Optional[_Iterable[int]] = ..., length: _Optional[int] = ..., encoding: _Optional[bytes] = ..., priority: _Optional[int] = ...) -> None: ...
     PAGES_FIELD_NUMBER: _ClassVar[int]
     BUFFER_OFFSETS_FIELD_NUMBER: _ClassVar[int]
     BUFFER_SIZES_FIELD_NUMBER: _ClassVar[int]

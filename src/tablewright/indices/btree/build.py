@@ -25,8 +25,8 @@ from tablewright.data.prefetch import prefetch
 from tablewright.data.task_context import TaskContext
 from tablewright.errors import CorruptTable
 from tablewright.format.naming import is_index_part
+from tablewright.indices.btree.bounds import read_pages
 from tablewright.indices.btree.merge import Run, merged
-from tablewright.indices.btree.opened import read_pages
 from tablewright.indices.btree.order import order_of
 from tablewright.indices.btree.pages import DATA_FILE, write_pages
 from tablewright.indices.btree.ranges import range_tasks, run_range

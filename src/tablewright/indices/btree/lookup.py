@@ -31,8 +31,9 @@ from tablewright.data.idle import Idle, process_readers
 from tablewright.data.prefetch import prefetch
 from tablewright.errors import CorruptTable
 from tablewright.format.index import IndexMetadata
+from tablewright.indices.btree.data_rows import plain
 from tablewright.indices.btree.keys import fitted
-from tablewright.indices.btree.opened import OpenPages, plain
+from tablewright.indices.btree.opened import OpenPages
 from tablewright.indices.btree.order import Longs, equal_values, spread
 from tablewright.indices.btree.packed_search import search_packed
 from tablewright.indices.btree.pages import DATA_FILE
@@ -145,7 +146,7 @@ class BTreeIndex:
             return
         with self._values.reader() as reader:
             for batch in reader.take(rows, ROWS_PER_BATCH):
-                yield pages.order.values(plain(batch, "values", pages.type, reader.where))
+                yield pages.order.values(plain(batch.column("values"), "values", pages.type, reader.where))
 
     def lookup(self, keys: pa.Array) -> BTreeMatches:
         """All rows that hold one of these keys. Null is equal to nothing; a key may come more than once.
@@ -199,7 +200,10 @@ class BTreeIndex:
         with self._values.reader() as reader:
 
             def values(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-                return (pages.order.values(plain(batch, "values", pages.type, reader.where)) for batch in batches)
+                return (
+                    pages.order.values(plain(batch.column("values"), "values", pages.type, reader.where))
+                    for batch in batches
+                )
 
             column = ColumnReader(
                 read=lambda start, count: values(reader.read(start, count, ROWS_PER_BATCH)),
@@ -214,7 +218,10 @@ class BTreeIndex:
         if packed is not None and rows[0] >= packed.first_row:
             return packed.take(rows).astype(np.uint64, copy=False)
         with self._ids.reader() as reader:
-            parts = [plain(batch, "ids", pa.uint64(), reader.where) for batch in reader.take(rows, ROWS_PER_BATCH)]
+            parts = [
+                plain(batch.column("ids"), "ids", pa.uint64(), reader.where)
+                for batch in reader.take(rows, ROWS_PER_BATCH)
+            ]
         return np.concatenate([part.to_numpy() for part in parts])
 
 

@@ -6,8 +6,8 @@ Tests: ``tests/unit/indices/btree/test_build.py``, ``tests/differential/indices/
 from __future__ import annotations
 
 from tablewright.format.index import IndexMetadata
+from tablewright.indices.btree.bounds import read_pages
 from tablewright.indices.btree.merge import merged
-from tablewright.indices.btree.opened import read_pages
 from tablewright.indices.btree.pages import DATA_FILE, write_pages
 from tablewright.indices.btree.runs import FileRun, TranslatedRun
 from tablewright.indices.building import Translate, WrittenIndex

@@ -20,10 +20,11 @@ import numpy as np
 import pyarrow as pa
 
 from tablewright.format.index import IndexMetadata
+from tablewright.indices.btree.bounds import Pages
 from tablewright.indices.btree.keys import fitted
 from tablewright.indices.btree.lookup import BTreeIndex
 from tablewright.indices.btree.merge import key_at, position
-from tablewright.indices.btree.opened import OpenPages, Page, Pages
+from tablewright.indices.btree.opened import OpenPages, Page
 from tablewright.indices.btree.order import order_of
 from tablewright.indices.files import IndexPlaces
 from tablewright.indices.query import Between, Hits, Ids, IsIn, IsNull, Query, StartsWith

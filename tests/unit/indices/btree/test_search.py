@@ -16,6 +16,7 @@ from tests.unit.indices.btree.test_lookup import put
 
 import tablewright as tw
 from tablewright.data.encoder import DataFileReader
+from tablewright.data.number_files import NumberFile
 from tablewright.errors import CorruptTable, InvalidRequest, UnsupportedFeature
 from tablewright.format.index import IndexMetadata
 from tablewright.indices import btree
@@ -88,15 +89,20 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Snapshot, IndexMeta
 
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows each request asks of the codec."""
+    """How many rows each request asks for, of the codec or without it."""
     asked: list[int] = []
-    read = DataFileReader.read
+    read, read_numbers = DataFileReader.read, NumberFile.read
 
     def counting(self: DataFileReader, start: int, count: int, rows_per_batch: int) -> Any:
         asked.append(count)
         return read(self, start, count, rows_per_batch)
 
+    def counting_numbers(self: NumberFile, places: list[int], start: int, stop: int) -> Any:
+        asked.append(stop - start)
+        return read_numbers(self, places, start, stop)
+
     monkeypatch.setattr(DataFileReader, "read", counting)
+    monkeypatch.setattr(NumberFile, "read", counting_numbers)
     return asked
 
 
