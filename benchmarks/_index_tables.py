@@ -24,6 +24,7 @@ from benchmarks._beside import copied, open_ours
 
 from tablewright.cache import process_cache
 from tablewright.data.idle import process_readers
+from tablewright.data.mapped import mappings
 from tablewright.storage.identity import SETTLED_NS
 
 __all__ = [
@@ -105,6 +106,7 @@ def emptied() -> None:
     """Forget what this process has cached: pylance's caches belong to a dataset, ours to the process."""
     process_cache().clear()
     process_readers.clear()
+    mappings.clear()
 
 
 def index_bytes(place: Path) -> dict[str, int]:

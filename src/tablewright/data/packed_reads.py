@@ -1,17 +1,15 @@
 """Single values of a column of numbers in a local file, read without the codec: for searches at thousands of places.
 
 :mod:`tablewright.format.packed_column` knows the layout. The file is mapped into memory, so that a value costs no
-system call. Where chunks are is cached by what identifies the file. The mapping is not: it would keep the disk space
-of a file that was removed.
+system call (:mod:`.mapped`). Where chunks are is cached by what identifies the file.
 
 A file elsewhere, or a column with another encoding, has no such reader: the codec reads it.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +19,7 @@ import pyarrow as pa
 
 from tablewright.cache import CacheKind
 from tablewright.data.codec_errors import reading
+from tablewright.data.mapped import FileBytes, kept_mapping, map_file
 from tablewright.data.number_files import NumberFile, open_numbers
 from tablewright.errors import CorruptTable
 from tablewright.format.packed_column import Chunks, LoadedChunks, decode_chunks, load_chunks
@@ -28,7 +27,7 @@ from tablewright.storage.base import Store
 from tablewright.storage.identity import is_settled
 from tablewright.storage.requests import count_request
 
-__all__ = ["PackedColumn", "open_packed"]
+__all__ = ["PackedColumn", "open_packed", "packed_columns"]
 
 Longs = npt.NDArray[np.int64]
 
@@ -38,7 +37,7 @@ class PackedColumn:
     """A column whose values can be read one by one, from row ``first_row`` on."""
 
     path: str
-    data: npt.NDArray[np.uint8]
+    data: FileBytes
     chunks: Chunks
 
     @property
@@ -68,35 +67,37 @@ _chunks = CacheKind[tuple[Chunks | None, ...]]("chunks of columns")
 
 def open_packed(store: Store, path: str, columns: Mapping[str, pa.DataType]) -> tuple[PackedColumn | None, ...]:
     """Top-level columns of a file, with their types; ``None`` for those that only the codec can read."""
-    none = (None,) * len(columns)
     with open_numbers(store, path) as file:
         if file is None:
-            return none
-        key: Hashable = (file.path, file.identity, tuple((name, str(kind)) for name, kind in columns.items()))
-        found = _chunks.find(key)
-        if found is None:
-            found = tuple(_chunks_of(file, name, kind) for name, kind in columns.items())
-            if is_settled(file.identity):
-                _chunks.keep(key, found, sum(64 + (chunks.nbytes if chunks is not None else 0) for chunks in found))
-        data = None if all(chunks is None for chunks in found) else _mapped(file)
-        if data is None:
-            return none
-        return tuple(None if chunks is None else PackedColumn(file.path, data, chunks) for chunks in found)
+            return (None,) * len(columns)
+        pairs = zip(file.places(list(columns)), columns.values(), strict=True)
+        has_type = [place if place >= 0 and file.columns[place].type == kind else -1 for place, kind in pairs]
+        return _packed(file, has_type, lambda: kept_mapping(store, file))
 
 
-def _mapped(file: NumberFile) -> npt.NDArray[np.uint8] | None:
-    """The bytes of a file; ``None`` if it can't be mapped."""
-    try:
-        mapped = mmap.mmap(file.descriptor, file.identity[2], access=mmap.ACCESS_READ)
-    except (OSError, ValueError):
-        return None
-    mapped.madvise(mmap.MADV_RANDOM)
-    return np.frombuffer(mapped, np.uint8)
+def packed_columns(file: NumberFile, places: Sequence[int]) -> tuple[PackedColumn | None, ...]:
+    """The columns with these numbers; ``None`` for -1, and for those that only the codec can read."""
+    return _packed(file, places, lambda: map_file(file))
 
 
-def _chunks_of(file: NumberFile, name: str, kind: pa.DataType) -> Chunks | None:
-    (place,) = file.places([name])
-    if place < 0 or file.columns[place].type != kind:
+def _packed(
+    file: NumberFile, places: Sequence[int], bytes_of_file: Callable[[], FileBytes | None]
+) -> tuple[PackedColumn | None, ...]:
+    key: Hashable = (file.path, file.identity, tuple(places))
+    found = _chunks.find(key)
+    if found is None:
+        found = tuple(_chunks_of(file, place) for place in places)
+        if is_settled(file.identity):
+            _chunks.keep(key, found, sum(64 + (chunks.nbytes if chunks is not None else 0) for chunks in found))
+    data = None if all(chunks is None for chunks in found) else bytes_of_file()
+    if data is None:
+        return (None,) * len(places)
+    return tuple(None if chunks is None else PackedColumn(file.path, data, chunks) for chunks in found)
+
+
+def _chunks_of(file: NumberFile, place: int) -> Chunks | None:
+    kind = None if place < 0 else file.columns[place].type
+    if kind is None:
         return None
     found = decode_chunks(file.columns[place].metadata, file.num_rows, file.read_bytes)
     if found is None or found.bits != kind.bit_width or int(found.ends.max()) > file.identity[2]:

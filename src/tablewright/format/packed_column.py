@@ -60,7 +60,7 @@ class Chunks:
     begins: Longs
     offsets: Longs
     ends: Longs
-    widths: Longs
+    widths: npt.NDArray[np.uint8]
     is_packed: npt.NDArray[np.bool_]
 
     @property
@@ -95,29 +95,31 @@ def _chunks(pages: Sequence[NumberPage], first_row: int, tables: Sequence[bytes]
     counts = np.array([len(table) // 4 for table in tables], np.int64)
     if np.any(counts < 1) or any(len(table) % 4 for table in tables):
         return None
-    entries = np.frombuffer(b"".join(tables), "<u4").astype(np.int64)
+    entries = np.frombuffer(b"".join(tables), "<u4")  # 4 bytes suffice: a table may have 100,000 of them
     last = np.cumsum(counts) - 1
-    sizes, rows = ((entries >> 4) + 1) * _WORD, 1 << (entries & 15)
+    first, size = last + 1 - counts, pages[0].bits // 8
+    sizes, rows = ((entries >> 4) + np.uint32(1)) * np.uint32(_WORD), np.uint32(1) << (entries & 15)
     rows[last] = 0  # the last chunk of a page has the rest
-    in_page = np.add.reduceat(rows, last + 1 - counts)
-    rows[last] = np.array([page.rows for page in pages], np.int64) - in_page
-    ends = np.cumsum(sizes)
+    rest = np.array([page.rows for page in pages], np.int64) - np.add.reduceat(rows, first, dtype=np.int64)
+    ends = np.cumsum(sizes, dtype=np.int64)
     begins = np.array([page.data[0] for page in pages], np.int64)
-    ends += np.repeat(begins - (ends[last] - np.add.reduceat(sizes, last + 1 - counts)), counts)
+    ends += np.repeat(begins - (ends[first] - sizes[first]), counts)
+    if np.any((rest < 1) | (rest > CHUNK_ROWS_MAX)) or ends[last].tolist() != [page.data[1] for page in pages]:
+        return None
+    rows[last] = rest
     is_packed = np.repeat([page.is_packed for page in pages], counts)
-    size = pages[0].bits // 8
-    widths = np.where(is_packed, (sizes - HEADER_BYTES - size) >> _LOG_BYTES_PER_BIT, 8 * size)
-    needed = HEADER_BYTES + np.where(is_packed, size, rows * size)
-    fits = (rows >= 1) & (rows <= np.where(is_packed, PACKED_ROWS, CHUNK_ROWS_MAX))
-    fits &= (sizes >= needed) & (widths <= 8 * size)
-    if not fits.all() or ends[last].tolist() != [page.data[1] for page in pages]:
+    body, least = sizes - np.uint32(HEADER_BYTES), np.where(is_packed, np.uint32(size), rows * np.uint32(size))
+    if np.any((body < least) | (rows > np.where(is_packed, np.uint32(PACKED_ROWS), np.uint32(CHUNK_ROWS_MAX)))):
+        return None
+    widths = np.where(is_packed, (body - np.uint32(size)) >> _LOG_BYTES_PER_BIT, np.uint32(8 * size))
+    if np.any(widths > 8 * size):
         return None
     return Chunks(
         bits=pages[0].bits,
-        begins=first_row + np.concatenate(([0], np.cumsum(rows))),
+        begins=first_row + np.concatenate(([0], np.cumsum(rows, dtype=np.int64))),
         offsets=ends - sizes,
         ends=ends,
-        widths=widths,
+        widths=widths.astype(np.uint8),
         is_packed=is_packed,
     )
 
@@ -183,7 +185,7 @@ def load_chunks(chunks: Chunks, which: Longs, data: npt.NDArray[np.uint8], begin
     words = data[: len(data) // _WORD * _WORD].view(f"<u{chunks.bits // 8}")
     first = (begins + HEADER_BYTES) * 8 // chunks.bits
     is_packed = chunks.is_packed[which]
-    width = np.where(is_packed, chunks.widths[which], 0)
+    width = np.where(is_packed, chunks.widths[which], 0).astype(np.int64)
     if np.any(words[first[is_packed]] != width[is_packed].astype(words.dtype)):
         raise ValueError("a chunk of its values has another size than it says")
     return LoadedChunks(words, first, width, is_packed)

@@ -47,7 +47,7 @@ class KnownReads:
 
 
 class KnownRows:
-    """Rows of one fragment at ascending ``offsets``, one at least. The codec, if it has to read them, does so from the
+    """Rows of one fragment at ascending ``offsets``. The codec, if it has to read them, does so from the
     moment this is made.
     """
 
@@ -57,12 +57,10 @@ class KnownRows:
         self._context, self._plan, self._first_row = context, reads.plan, first_row
         self._fragment, self._count = fragment, len(offsets)
         self._reader: FragmentReader | None = None
-        first, last = int(offsets[0]), int(offsets[-1])
-        if last - first + 1 == len(offsets):
-            batch = read_number_rows(context, fragment, reads.shape, first, last + 1)
-            if batch is not None:
-                self._parts: Iterator[Rows] = iter((Rows(batch, first),))
-                return
+        batch = read_number_rows(context, fragment, reads.shape, offsets)
+        if batch is not None:
+            self._parts: Iterator[Rows] = iter((Rows(batch, chosen=offsets),))
+            return
         self._reader = FragmentReader(context, fragment, reads.shape)
         self._parts = self._reader.start_at(offsets)
 

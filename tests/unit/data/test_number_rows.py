@@ -31,7 +31,7 @@ def shape_of(snapshot: Snapshot, *names: str) -> ReadShape:
 
 
 def rows(snapshot: Snapshot, shape: ReadShape, start: int, stop: int) -> pa.RecordBatch | None:
-    return read_number_rows(snapshot, snapshot.fragments[0], shape, start, stop)
+    return read_number_rows(snapshot, snapshot.fragments[0], shape, np.arange(start, stop))
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def test_rows_are_those_of_the_reader(place: Path) -> None:
     snapshot = opened(place)
     for names in (("id",), ("points",), ("points", "id")):
         shape = shape_of(snapshot, *names)
-        for start, stop in ((0, 1), (2999, 3000), (1000, 1030)):
-            (expected,) = FragmentReader(snapshot, snapshot.fragments[0], shape).start_at(np.arange(start, stop))
-            found = rows(snapshot, shape, start, stop)
+        for offsets in (np.array([0]), np.array([2999]), np.arange(1000, 1030), np.array([0, 7, 1023, 1024, 2999])):
+            (expected,) = FragmentReader(snapshot, snapshot.fragments[0], shape).start_at(offsets)
+            found = read_number_rows(snapshot, snapshot.fragments[0], shape, offsets)
             assert found is not None and found.schema == shape.schema
             assert found == expected.batch
 
@@ -60,6 +60,9 @@ def test_what_the_codec_reads(place: Path) -> None:
     assert rows(snapshot, shape_of(snapshot, "id", "text"), 0, 1) is None
     assert rows(snapshot, shape_of(snapshot), 0, 1) is None
     assert rows(snapshot, shape_of(snapshot, "id"), 2999, 3001) is None
+    assert rows(snapshot, shape_of(snapshot, "id"), 0, 0) is None
+    scattered = np.array([0, 2999, 3000])
+    assert read_number_rows(snapshot, snapshot.fragments[0], shape_of(snapshot, "id"), scattered) is None
 
 
 def test_columns_of_two_files_are_read_by_the_codec(tmp_path: Path) -> None:
@@ -83,5 +86,6 @@ def test_a_file_that_was_replaced_is_refused(place: Path, other: str) -> None:
         shutil.copy(theirs, file)
     shape = shape_of(snapshot, "id")
     assert rows(snapshot, shape, 5, 6) is None
+    assert read_number_rows(snapshot, snapshot.fragments[0], shape, np.array([5, 2000])) is None
     with pytest.raises(CorruptTable):
         FragmentReader(snapshot, snapshot.fragments[0], shape)

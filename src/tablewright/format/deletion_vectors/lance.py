@@ -25,7 +25,7 @@ __all__ = ["choose_type", "decode_deletion_vector", "encode_deletion_vector"]
 
 _SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 _BITMAP_FROM = 5000
-_COMPRESSED_FROM = 64  # fewer offsets don't become smaller, and a compressor takes longer than they do
+_COMPRESSED_FROM = 1024  # 4 KiB, a block of most disks; compressing takes four times as long as writing them
 _ARRAY_VALUES_MAX = 1 << 26  # no fragment needs more; a larger claim is an attempt to exhaust memory
 _BYTES_PER_OFFSET_MAX, _SLACK = 8, 4096  # of decompressed buffers: 4 bytes and a bit of validity, padded
 

@@ -22,8 +22,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tablewright.data.number_files import is_number
+from tablewright.data.number_rows import read_number_rows
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import read_fragment
+from tablewright.data.shape import read_shape
 from tablewright.format.fragment import Fragment
 from tablewright.format.row_address import Addresses, RowAddress
 from tablewright.indices.btree.keys import fitted
@@ -75,7 +78,8 @@ def problems_of_hits(
             f"{keys[int(positions[hit])].as_py()!r}, but the row holds {stored[int(wrong[0])].as_py()!r}"
         )
 
-    found = list(prefetch(wrong_row, asked))
+    in_turn = is_number(_plain(keys.type))  # read without the codec: threads would wait for each other
+    found = list(map(wrong_row, asked) if in_turn else prefetch(wrong_row, asked))
     yield from [problem for problem in found if problem is not None][:1]
 
 
@@ -94,6 +98,9 @@ def _values(snapshot: Snapshot, fragment: Fragment, field_id: int, offsets: Long
     """The values of one field at ascending offsets; members of structs are taken out of them."""
     schema = snapshot.schema
     wanted = schema.project_ids([field_id])
+    numbers = read_number_rows(snapshot, fragment, read_shape(schema, wanted), offsets)
+    if numbers is not None:
+        return numbers.column(0)
     batches = list(read_fragment(snapshot, fragment, schema, wanted, offsets=offsets))
     column = pa.chunked_array([batch.column(0) for batch in batches]).combine_chunks()
     while isinstance(column, pa.StructArray):

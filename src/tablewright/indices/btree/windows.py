@@ -40,7 +40,7 @@ __all__ = [
 
 _PAGES_PER_GROUP = 512
 _PAGES_PER_PACKED_GROUP = 1 << 13
-_KEYS_PER_PACKED_GROUP = 1 << 12
+_KEYS_PER_PACKED_GROUP = 1 << 13
 _ROWS_PER_KEY = 1024  # from here on narrowing is cheaper than reading
 _PAGES_TO_NARROW = 16
 _PIVOTS = 15
@@ -77,8 +77,8 @@ class KeyGroup:
 def cut(first_pages: Longs, last_pages: Longs, *, is_packed: bool = False) -> Iterator[slice]:
     """Slices of keys that share some 512 pages; the pages of ascending keys ascend, both ends included.
 
-    A column that is read value by value (:mod:`.packed_search`) has groups of more pages, but at most 4,096 keys: a
-    chunk per key is in memory.
+    A column that is read value by value (:mod:`.packed_search`) has groups of more pages, and at most 8,192 keys: what
+    is worked out for each of them is in memory.
 
     >>> list(cut(np.array([0, 50, 70, 70]), np.array([0, 60, 70, 600])))
     [slice(0, 3, None), slice(3, 4, None)]
