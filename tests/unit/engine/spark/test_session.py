@@ -18,10 +18,10 @@ def _getting(monkeypatch: pytest.MonkeyPatch, context: Any) -> list[Any]:
     remembered: list[Any] = []
 
     class Builder:
-        def appName(self, name: str) -> Builder:  # noqa: N802: PySpark's name
+        def appName(self, name: str) -> Builder:
             return self
 
-        def getOrCreate(self) -> str:  # noqa: N802: PySpark's name
+        def getOrCreate(self) -> str:
             remembered.append(SparkContext._active_spark_context)
             return "session"
 
