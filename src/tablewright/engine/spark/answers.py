@@ -12,6 +12,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -75,10 +76,20 @@ def _raise_job_error(spark: Any, error: Exception, describe: str) -> NoReturn:
 
 def _why_cancelled(spark: Any, text: str) -> str | None:
     """Who ended a job that did not fail by itself; ``None`` where it did."""
-    if not is_connect(spark) and getattr(spark.sparkContext, "_jsc", None) is None:
+    if not is_connect(spark) and _is_stopped(spark.sparkContext):
         return "the Spark session was stopped while the job ran"
     cancelled = _CANCELLED.search(text)
     return None if cancelled is None else f"the Spark job was cancelled ({cancelled[1].strip().rstrip('.')})"
+
+
+def _is_stopped(context: Any) -> bool:
+    """Whether a context was stopped, or is being stopped: PySpark forgets the JVM's only when that has ended."""
+    java = getattr(context, "_jsc", None)
+    if java is None:
+        return True
+    with suppress(Exception):  # the JVM is gone, or says something else
+        return bool(java.sc().isStopped())
+    return False
 
 
 def _worker_traceback(text: str) -> str:
