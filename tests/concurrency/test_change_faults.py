@@ -10,6 +10,7 @@ import itertools
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,11 @@ from tests.concurrency.stage import (
     has_effect,
     listing,
     new_store,
+    on_stage,
     set_up,
     within,
 )
-from tests.depth import deep
+from tests.depth import deep, stride
 from tests.property.row_model import (
     AddColumns,
     Append,
@@ -106,6 +108,24 @@ ON_TABLES = [
 @pytest.mark.parametrize(("name", "stable"), ON_TABLES)
 def test_a_fault_at_every_call(name: str, stable: bool) -> None:
     endings = fault_at_every_call(small_scene(new_store(), stable=stable), CHANGES[name])
+    assert {None, SimulatedCrash, StorageError} <= endings
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
+@pytest.mark.parametrize("name", ["delete", "delete a fragment", "update rows", "update columns"])
+def test_a_fault_at_every_call_of_a_change_by_key(monkeypatch: pytest.MonkeyPatch, name: str, stable: bool) -> None:
+    """An index finds the rows: a scan is never planned."""
+
+    def scans(*given: object) -> None:
+        raise AssertionError("a scan was planned")
+
+    scene = small_scene(new_store(), stable=stable)
+    on_stage(scene.store, lambda: tw.dataset(ADDRESS).create_scalar_index("id", "BTREE"))
+    indexed = replace(scene, objects=listing(scene.store), version=scene.version + 1)
+    monkeypatch.setattr("tablewright.reading.lookup._rows_worth_taking", lambda *given: 64)
+    monkeypatch.setattr("tablewright.reading.row_search.plan_match", scans)
+    endings = fault_at_every_call(indexed, CHANGES[name], step=stride(3))
     assert {None, SimulatedCrash, StorageError} <= endings
 
 

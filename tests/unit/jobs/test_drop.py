@@ -36,7 +36,7 @@ class TestDrop:
     def test_empty_directories_of_an_interrupted_drop(self, tmp_path: Path, ignore: bool) -> None:
         """There is no table any more, and its directories go."""
         place = tmp_path / "t.lance"
-        for directory in ("_versions", "data", "tree/work/_versions"):
+        for directory in ("_versions", "data", "tree/other/_versions"):
             (place / directory).mkdir(parents=True)
         with nullcontext() if ignore else pytest.raises(StorageError, match="Not found"):
             tw.LanceDataset.drop(place, ignore_not_found=ignore)
