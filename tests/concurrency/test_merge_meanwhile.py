@@ -55,6 +55,8 @@ from tablewright.testing import FaultyStore, Pause, first_of, on_call, seeded_wo
 
 MATCHED, NEW = frozenset({1, 2, 5}), frozenset({100, 101})
 """Keys of our merge that the table has in the beginning, and that it has not."""
+OPEN_SEED, THEIR_SEED = 6, 77
+"""Writers whose worlds have one seed give their files the same names: the later one would replace the other's."""
 
 
 @pytest.fixture(autouse=True)
@@ -287,7 +289,7 @@ ORDERED = [name for name in OURS if isinstance(OURS[name](Model(COLUMNS)), Order
 def _open(uri: str, library: Any = tw, **options: Any) -> Any:
     if library is lance:
         return lance.dataset(uri, **options)
-    with within(seeded_world(open_store(uri), hash(uri) % 1000)):
+    with within(seeded_world(open_store(uri), OPEN_SEED)):
         return tw.dataset(ADDRESS, **options)
 
 
@@ -378,7 +380,7 @@ def _pairs(name: str) -> list[tuple[str, Theirs]]:
 
 
 def _run(uri: str, library: Any, change: Change) -> None:
-    with within(seeded_world(open_store(uri), 77)):
+    with within(seeded_world(open_store(uri), THEIR_SEED)):
         change.run(library, library.dataset(uri))
 
 
