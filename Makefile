@@ -2,14 +2,21 @@
 # pypaimon, a referee of the tests, has pins that clash with ours: it lives in .venv-pypaimon, and only there.
 # .venv-pyspark40 has the oldest PySpark that we run with, and finds all other packages in .venv.
 # Tests run in three processes, also on two cores: those of Spark wait for a third of their time.
+# Bytecode is written, whatever the environment says: tests start hundreds of processes, and each would compile all modules.
 SHELL := /bin/bash
+export PYTHONDONTWRITEBYTECODE :=
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help install demo test soak quick check fix bench proto clean referee
 
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
-PYTEST := $(PYTHON) -m pytest -q -n 3 --dist loadscope --no-loadscope-reorder --max-worker-restart=0
+# Tests write a hundred thousand small files: in memory, where 12 GB are free; their directory is removed at the end.
+PYTEST = room=$$(awk '/^MemAvailable/ { print $$2 }' /proc/meminfo 2>/dev/null || true); \
+  if [ "$${room:-0}" -gt 12582912 ] && [ -w /dev/shm ]; then \
+    export TMPDIR=$$(mktemp -d /dev/shm/tests-XXXXXX); chmod 755 "$$TMPDIR"; trap 'rm -rf "$$TMPDIR"' EXIT; \
+  fi; \
+  $(PYTHON) -m pytest -q -n 3 --dist loadscope --no-loadscope-reorder --max-worker-restart=0
 STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
 PYPAIMON       := .venv-pypaimon
@@ -33,10 +40,10 @@ test: $(STAMP) $(REFEREES) ## all tests, Spark included
 	@$(PYTEST)
 
 soak: $(STAMP) $(REFEREES) ## all tests at the promised numbers of examples and races, new examples in every run
-	@TABLEWRIGHT_HYPOTHESIS=$${TABLEWRIGHT_HYPOTHESIS:-search} TABLEWRIGHT_DEPTH=inf $(PYTEST)
+	@export TABLEWRIGHT_HYPOTHESIS=$${TABLEWRIGHT_HYPOTHESIS:-search} TABLEWRIGHT_DEPTH=inf; $(PYTEST)
 
 quick: $(STAMP) ## unit and property tests: no JVM, no pylance as a referee, no slow ones; in two or three minutes
-	@TABLEWRIGHT_HYPOTHESIS=brief $(PYTEST) -m "not spark and not slow" tests/unit tests/property src
+	@export TABLEWRIGHT_HYPOTHESIS=brief; $(PYTEST) -m "not spark and not slow" tests/unit tests/property src
 
 check: $(STAMP) ## ruff, mypy --strict, imports between the layers, the one import of lance, rules of structure, tests that are found
 	@$(VENV)/bin/ruff check .

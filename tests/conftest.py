@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,16 @@ settings.register_profile("normal", max_examples=50, derandomize=True, **COMMON)
 settings.register_profile("search", max_examples=50, **COMMON)
 settings.register_profile("deep", max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("TABLEWRIGHT_HYPOTHESIS", "normal"))
+
+
+gc.disable()  # until all tests are collected
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end: the garbage collector need not look at its million objects again."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

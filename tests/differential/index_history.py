@@ -364,9 +364,9 @@ class History:
 
     def check(self, count: int) -> None:
         """Ask some predicates all four ways."""
-        indexed = {name for index in lance.dataset(self.uri).list_indices() for name in index["fields"]}
-        columns = [column for column in KINDS if column in indexed] * 3 + ["id", "n"]
         theirs, mine = lance.dataset(self.uri), tw.dataset(self.uri)
+        indexed = {name for index in theirs.list_indices() for name in index["fields"]}
+        columns = [column for column in KINDS if column in indexed] * 3 + ["id", "n"]
         for _ in range(count):
             asked = predicate(self.rng, columns)
             expected = _ids(theirs, asked, use_scalar_index=False)
