@@ -41,7 +41,7 @@ _LESS = ("less", "less_equal")
 _OPPOSITES = {"greater": "less_equal", "greater_equal": "less"}
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LOGIC = {"AND": "and_kleene", "OR": "or_kleene"}
-_BLOCK_ROWS = 1 << 14
+_BLOCK_ROWS = 1 << 13
 _NARROW = 1 << 32
 _PATTERNS = {(False, True): "starts_with", (True, False): "ends_with", (True, True): "match_substring"}
 _WILD = frozenset("%_\\")
@@ -61,36 +61,63 @@ class Remainder:
         column = batch.column(self.column)
         known = pc.fill_null(column, 0) if column.null_count else column
         numbers = known.to_numpy(zero_copy_only=False)
-        compare, mask = getattr(np, function), np.empty(len(numbers), np.bool_)
-        wide, narrow = np.empty(_BLOCK_ROWS, np.int64), np.empty((2, _BLOCK_ROWS), np.uint32)
+        compare, narrow = getattr(np, function), _NarrowRemainders.of(self.divisor, function, value)
+        bits, mask = np.empty(-(-len(numbers) // 8), np.uint8), np.empty(_BLOCK_ROWS, np.bool_)
         for start in range(0, len(numbers), _BLOCK_ROWS):
             block = numbers[start : start + _BLOCK_ROWS]
-            if self.divisor < _NARROW and int(block.min()) >= 0 and int(block.max()) < _NARROW:
-                rest: npt.NDArray[Any] = self._of_narrow(block, *narrow[:, : len(block)])
-            else:
-                rest = self._of(block.astype(np.int64, copy=False), wide[: len(block)])
-            compare(rest, value, out=mask[start : start + len(block)])
-        if column.null_count:
-            mask &= column.is_valid().to_numpy(zero_copy_only=False)
-        bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
-        return as_mask(pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits]))
+            answers = mask[: len(block)]
+            if narrow is None or not narrow.compared(block, answers):
+                compare(self._of(block.astype(np.int64, copy=False)), value, out=answers)
+            packed = np.packbits(answers, bitorder="little")
+            bits[start // 8 : start // 8 + len(packed)] = packed
+        found = as_mask(pa.Array.from_buffers(pa.bool_(), len(numbers), [None, pa.py_buffer(bits)]))
+        return as_mask(pc.and_(found, column.is_valid())) if column.null_count else found
 
-    def _of(self, numbers: npt.NDArray[np.int64], rest: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        np.floor_divide(numbers, self.divisor, out=rest)  # quicker than numpy's own remainder
+    def _of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        rest = np.floor_divide(numbers, self.divisor)  # quicker than numpy's own remainder
         rest *= self.divisor
         np.subtract(numbers, rest, out=rest)
         if numbers.min() < 0:
             rest[(numbers < 0) & (rest != 0)] -= self.divisor
         return rest
 
-    def _of_narrow(
-        self, numbers: npt.NDArray[Any], copy: npt.NDArray[np.uint32], rest: npt.NDArray[np.uint32]
-    ) -> npt.NDArray[np.uint32]:
-        """Of numbers that fit 32 bits without a sign, which takes half the time."""
-        np.copyto(copy, numbers, casting="unsafe")
-        np.floor_divide(copy, self.divisor, out=rest)
-        rest *= self.divisor
-        return np.subtract(copy, rest, out=rest)
+
+@dataclass(frozen=True, slots=True)
+class _NarrowRemainders:
+    """Whether numbers below 2**32 have a remainder in a range, or not in it: by a product, without a division.
+
+    The product of n and 2**64 / divisor, rounded up, has in its lower 64 bits n's remainder, in units of 2**64 /
+    divisor, and an error of less than 2**32, which is at most one unit.
+    """
+
+    factor: int
+    begin: int
+    length: int
+    is_within: bool
+
+    @classmethod
+    def of(cls, divisor: int, function: str, value: int) -> _NarrowRemainders | None:
+        """``None`` if the divisor is wider, or all remainders compare in one way."""
+        low, high = {"equal": (value, value + 1), "not_equal": (value, value + 1)}.get(
+            function, (0, value + (function in ("less_equal", "greater")))
+        )
+        low, high = max(0, low), min(divisor, high)
+        if divisor > _NARROW or low >= high or high - low == divisor:
+            return None
+        begin, end = (-(-(edge << 64) // divisor) for edge in (low, high))
+        return cls(-(-(1 << 64) // divisor), begin, end - begin, function in ("equal", *_LESS))
+
+    def compared(self, numbers: npt.NDArray[Any], mask: npt.NDArray[np.bool_]) -> bool:
+        """Fill the mask; false if a number is negative or too wide."""
+        words = numbers.view(np.uint64) if numbers.itemsize == 8 else numbers.astype(np.uint64)
+        if int(words.max()) >= _NARROW:
+            return False
+        place = words * np.uint64(self.factor)
+        if self.begin:
+            place -= np.uint64(self.begin)
+        compare = np.less if self.is_within else np.greater_equal
+        compare(place, np.uint64(self.length), out=mask)
+        return True
 
 
 @dataclass(frozen=True, slots=True)

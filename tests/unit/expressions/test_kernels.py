@@ -118,11 +118,14 @@ NOT_SIMPLE = [
 ]
 
 
+COMPARISONS = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
+
+
 @given(
     st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), max_size=30),
     st.integers(1, 2**63 - 1) | st.integers(1, 50),
     st.integers(-50, 50),
-    st.sampled_from(["=", "<>", "<", "<=", ">", ">="]),
+    st.sampled_from(list(COMPARISONS)),
 )
 def test_remainders(numbers: list[int | None], divisor: int, value: int, operator: str) -> None:
     batch = pa.record_batch({"i": pa.array(numbers, pa.int64())})
@@ -158,6 +161,27 @@ def test_the_same_rows(text: str) -> None:
         expected = pc.fill_null(slow.mask(batch), False)
         assert pc.fill_null(predicate.mask(batch), False).equals(expected)
         assert pc.fill_null(pickle.loads(pickle.dumps(predicate)).mask(batch), False).equals(expected)
+
+
+@given(
+    st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 9), min_size=1, max_size=30),
+    st.sampled_from([1, 2, 3, 10, 2**31 + 1, 2**32 - 1, 2**32, 2**32 + 1]) | st.integers(1, 2**32),
+    st.integers(0, 30),
+    st.integers(-1, 1),
+    st.sampled_from(list(COMPARISONS)),
+    st.sampled_from([pa.int64(), pa.uint32()]),
+)
+def test_remainders_of_numbers_that_fit_32_bits(
+    numbers: list[int], divisor: int, which: int, beside: int, operator: str, kind: pa.DataType
+) -> None:
+    """Compared with a remainder that one of them has, or with the number before or after it."""
+    value = numbers[which % len(numbers)] % divisor + beside
+    batch = pa.record_batch({"i": pa.array(numbers, kind)})
+    predicate = compile_filter(f"i % {divisor} {operator} {value}", batch.schema)
+    if kind == pa.int64():
+        assert predicate.simple is not None
+    compare = getattr(np, COMPARISONS[operator])
+    assert predicate.mask(batch).to_pylist() == compare(np.array(numbers) % divisor, value).tolist()
 
 
 @pytest.mark.parametrize("divisor", [7, 2**33])
