@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -75,7 +75,7 @@ class LocalStore:
         return ObjectInfo(path, status.st_size, _modified_ns(status))
 
     def put(self, path: str, data: bytes) -> None:
-        self._write(path, data, os.replace)
+        self._write(path, (data,), os.replace)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create ``path`` or return ``False``. On a network file system ``False`` may be wrong about our own file."""
@@ -89,7 +89,7 @@ class LocalStore:
                 self._check_readable(path, file)
                 taken.append(file)
 
-        self._write(path, data, create)
+        self._write(path, (data,), create)
         return not taken
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
@@ -122,14 +122,18 @@ class LocalStore:
 
     def put_advice(self, path: str, data: bytes) -> None:
         """Like ``put``, without waiting for the disk: for files that nothing depends on."""
-        self._write(path, data, os.replace, durable=False)
+        self._write(path, (data,), os.replace, durable=False)
 
     def replace_advice(self, path: str, data: bytes) -> None:
         """Like ``put_advice`` for a file that is there already; for a moment it is not.
 
         A rename onto an existing file makes ext4 write the new one's blocks at once, which may take milliseconds.
         """
-        self._write(path, data, _take_place, durable=False)
+        self._write(path, (data,), _take_place, durable=False)
+
+    def put_pieces(self, path: str, pieces: Iterable[bytes]) -> None:
+        """Like ``put``, from pieces, one of which is in memory at a time."""
+        self._write(path, pieces, os.replace)
 
     def prepare(self, path: str) -> None:
         """Make the directory for a file that the codec is going to write."""
@@ -214,12 +218,14 @@ class LocalStore:
                 raise error from None
 
     def _write(
-        self, path: str, data: bytes, publish: Callable[[str, str], None], *, durable: bool | None = None
+        self, path: str, data: Iterable[bytes], publish: Callable[[str, str], None], *, durable: bool | None = None
     ) -> None:
         count_request("write", self._location.uri, path)
         file = self._file(path)
         try:
             local_files.write_file(file, data, publish, durable=self._durable if durable is None else durable)
+        except TablewrightError:
+            raise  # of whoever makes the pieces
         except OSError as error:
             ours = translate_error(error, "write", self._location, path)
             if isinstance(ours, StorageError):

@@ -119,8 +119,8 @@ def walk_files(directory: str, *, temporary: bool = False) -> Iterator[tuple[str
 
 
 # --------------------------------------------------------------------------------------------------------- writing
-def write_file(path: str, data: bytes, publish: Callable[[str, str], None], *, durable: bool) -> None:
-    """Write ``data`` under a temporary name, then ``publish(temporary, path)``: ``os.replace`` or ``os.link``.
+def write_file(path: str, data: Iterable[bytes], publish: Callable[[str, str], None], *, durable: bool) -> None:
+    """Write pieces of data under a temporary name, then ``publish(temporary, path)``: ``os.replace`` or ``os.link``.
 
     An ``OSError`` after which nothing can be visible at ``path`` has the attribute ``certain``. One of ``publish`` is,
     unless a server of a network file system did not answer; one of the directory's ``fsync`` never is.
@@ -143,7 +143,7 @@ def write_file(path: str, data: bytes, publish: Callable[[str, str], None], *, d
         sync_directory(os.path.dirname(path))
 
 
-def _write_new(path: str, data: bytes, *, durable: bool) -> None:
+def _write_new(path: str, data: Iterable[bytes], *, durable: bool) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, 0o666)
@@ -151,9 +151,10 @@ def _write_new(path: str, data: bytes, *, durable: bool) -> None:
         make_directories(os.path.dirname(path), durable=durable)
         descriptor = os.open(path, flags, 0o666)
     try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+        for piece in data:
+            rest = memoryview(piece)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
         if durable:
             os.fsync(descriptor)
     except BaseException:

@@ -7,7 +7,7 @@ store, say) sees those calls as well.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -27,9 +27,11 @@ __all__ = [
     "local_file_names",
     "prepare_file",
     "put_advice",
+    "put_pieces",
     "related_store",
     "replace_advice",
     "sync_file",
+    "takes_pieces",
     "unfinished_files",
 ]
 
@@ -182,6 +184,23 @@ def is_link(store: Store, path: str) -> bool:
 def put_advice(store: Store, path: str, data: bytes) -> None:
     """Write a file that nothing depends on, without ``fsync`` where the store has it."""
     getattr(store, "put_advice", store.put)(path, data)
+
+
+def takes_pieces(store: Store) -> bool:
+    """Whether an object can be written piece by piece (:func:`put_pieces`): on local disks only."""
+    return takes_pieces(store.parent) if isinstance(store, SubtreeStore) else isinstance(store, LocalStore)
+
+
+def put_pieces(store: Store, path: str, pieces: Iterable[bytes]) -> None:
+    """Write an object from pieces, one of which is in memory at a time. If it fails, no part of the object is left.
+
+    Precondition: the store :func:`takes_pieces`.
+    """
+    if isinstance(store, SubtreeStore):
+        put_pieces(store.parent, f"{store.prefix}/{path}", pieces)
+        return
+    assert isinstance(store, LocalStore), f"{store!r} can't write an object piece by piece"
+    store.put_pieces(path, pieces)
 
 
 def replace_advice(store: Store, path: str, data: bytes) -> None:

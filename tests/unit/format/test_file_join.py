@@ -35,14 +35,14 @@ def _pages(tail: FileTail, column: int) -> list[data_file_pb2.ColumnMetadata.Pag
 def test_pages_lie_where_their_bytes_are(tmp_path: Path) -> None:
     files = _files(tmp_path / "t")
     data = join_files(files)
-    assert data is not None and [file.rows for file in files] == [5, 5, 5]
+    assert data is not None and [file.part.rows for file in files] == [5, 5, 5]
     tail = _tail(data)
     assert schema_pb2.FileDescriptor.FromString(tail.descriptor).length == 15
     for column in range(2):
         moved = _pages(tail, column)
         assert [(page.length, page.priority) for page in moved] == [(5, 0), (5, 5), (5, 10)]
         for page, file in zip(moved, files, strict=True):
-            (own,) = _pages(file.tail, column)
+            (own,) = _pages(file.part.tail, column)
             ranges = zip(own.buffer_offsets, page.buffer_offsets, own.buffer_sizes, strict=True)
             assert all(data[at : at + size] == file.data[was : was + size] for was, at, size in ranges)
             assert list(own.buffer_sizes) == list(page.buffer_sizes)
@@ -77,14 +77,19 @@ def test_what_can_not_be_joined(tmp_path: Path) -> None:
 
 def _with_page(file: WholeFile, **changes: object) -> WholeFile:
     """The same file, the first page of whose second column says something else."""
-    before, column, *after = file.tail.columns
+    tail = file.part.tail
+    before, column, *after = tail.columns
     message = data_file_pb2.ColumnMetadata.FromString(column)
     for name, value in changes.items():
         if name == "buffer_offsets":
             message.pages[0].buffer_offsets[:] = [value] * len(message.pages[0].buffer_offsets)
         else:
             setattr(message.pages[0], name, value)
-    return replace(file, tail=replace(file.tail, columns=(before, message.SerializeToString(), *after)))
+    return _with_columns(file, (before, message.SerializeToString(), *after))
+
+
+def _with_columns(file: WholeFile, columns: tuple[bytes, ...]) -> WholeFile:
+    return replace(file, part=replace(file.part, tail=replace(file.part.tail, columns=columns)))
 
 
 @pytest.mark.parametrize("changes", [{"length": 4}, {"length": 6}, {"buffer_offsets": 1 << 20}])
@@ -99,7 +104,7 @@ def test_pages_that_do_not_fit_their_file(tmp_path: Path, changes: dict[str, int
 
 def test_columns_with_buffers_or_encodings_of_their_own(tmp_path: Path) -> None:
     first, *others = _files(tmp_path / "t")
-    column = first.tail.columns[0]
+    column = first.part.tail.columns[0]
     for changed in (column + b"\x1a\x01\x05\x22\x01\x05", column + b"\x0a\x02\x08\x01", b"\xff"):
-        odd = replace(first, tail=replace(first.tail, columns=(changed, *first.tail.columns[1:])))
+        odd = _with_columns(first, (changed, *first.part.tail.columns[1:]))
         assert join_files([odd, *others]) is None and join_files([*others, odd]) is None

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from tablewright.storage import Location, SubtreeStore, delete_tree, open_store, related_store
+from tablewright.storage.subtree import put_pieces, takes_pieces
 from tablewright.testing import FaultyStore, memory_world
 
 
@@ -48,3 +49,11 @@ def test_delete_tree(tmp_path: Path) -> None:
         assert [info.path for info in store.list("")] == ["tree/ab/x"]
         assert delete_tree(store, "tree/a") == 0
     assert os.listdir(tmp_path / "tree") == ["ab"]
+
+
+def test_pieces_are_written_on_local_disks_also_below_a_store(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    below = SubtreeStore(store, "tree/b")
+    assert takes_pieces(store) and takes_pieces(below) and not takes_pieces(open_store("memory://no-pieces"))
+    put_pieces(below, "data/x", iter([b"one", b"", b" two"]))
+    assert store.get("tree/b/data/x") == b"one two"

@@ -7,10 +7,10 @@ Larger ones by tasks on the engine, none of which needs more memory than a few t
 1. *sort*: each task reads some fragments, sorts them and writes sorted runs below the index's directory
    (:mod:`.sorting`);
 2. *merge*: each task reads one range of entries from all runs and writes them as one sorted part (:mod:`.ranges`);
-3. the parts are written one after the other as pages, in blocks, and removed together with the runs.
+3. the parts become the index's file, one after the other (:mod:`.joining`), and are removed together with the runs.
 
 Entries of older segments are sorted already: they are merged with the others in blocks (:mod:`.merge`), under the ids
-that their rows have now.
+that their rows have now, and all are written as pages.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from tablewright.data.task_context import TaskContext
 from tablewright.errors import CorruptTable
 from tablewright.format.naming import is_index_part
 from tablewright.indices.btree.bounds import read_pages
+from tablewright.indices.btree.joining import join_parts
 from tablewright.indices.btree.merge import Run, merged
 from tablewright.indices.btree.order import order_of
 from tablewright.indices.btree.pages import DATA_FILE, write_pages
 from tablewright.indices.btree.ranges import range_tasks, run_range
 from tablewright.indices.btree.runs import FileRun, JoinedRun, MemoryRun, TranslatedRun
-from tablewright.indices.btree.sorting import SORT_BYTES, SortTask, run_sort, sort_tasks
+from tablewright.indices.btree.sorting import SORT_BYTES, SortedFile, SortTask, run_sort, sort_tasks
 from tablewright.indices.building import BuildPlan, Entries, OldSegment, Stage, WrittenIndex
 from tablewright.indices.entries import read_entries
 from tablewright.storage.base import Store
@@ -55,7 +56,11 @@ def build(plan: BuildPlan, world: World, stage: Stage) -> WrittenIndex:
         runs += _sorted_in_memory(context, tasks)
         return write_pages(world.store, plan.directory, kind, merged(runs, order))
     with _without_parts(world.store, plan.directory):
-        runs.append(_sorted_by_tasks(plan, kind, tasks, nbytes, world, stage))
+        parts = _sorted_by_tasks(plan, kind, tasks, nbytes, stage)
+        joined = None if runs else join_parts(world.store, plan.directory, kind, parts)
+        if joined is not None:
+            return joined
+        runs.append(JoinedRun(tuple(_run_of(part, plan, kind, world.store) for part in parts)))
         return write_pages(world.store, plan.directory, kind, merged(runs, order))
 
 
@@ -69,15 +74,16 @@ def _sorted_in_memory(context: TaskContext, tasks: Sequence[SortTask]) -> list[R
 
 
 def _sorted_by_tasks(
-    plan: BuildPlan, kind: pa.DataType, tasks: Sequence[SortTask], nbytes: int, world: World, stage: Stage
-) -> Run:
+    plan: BuildPlan, kind: pa.DataType, tasks: Sequence[SortTask], nbytes: int, stage: Stage
+) -> list[SortedFile]:
     """All entries of the plan's fragments, sorted, in the parts that the tasks wrote."""
     files = [file for result in stage("sort", run_sort, tasks) for file in result.files]
     ranges = range_tasks(plan.directory, kind, files, -(-nbytes // SORT_BYTES)) if files else []
-    parts = [result.file for result in stage("merge", run_range, ranges) if result.file is not None]
-    return JoinedRun(
-        tuple(FileRun(world.store, plan.directory, part.name, kind, 0, part.nulls, part.rows) for part in parts)
-    )
+    return [result.file for result in stage("merge", run_range, ranges) if result.file is not None]
+
+
+def _run_of(part: SortedFile, plan: BuildPlan, kind: pa.DataType, store: Store) -> FileRun:
+    return FileRun(store, plan.directory, part.name, kind, 0, part.nulls, part.rows)
 
 
 @contextmanager

@@ -8,19 +8,20 @@ Format: ``docs/format/indices.md#btree-files``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
+from tablewright.format.index import IndexFile
 from tablewright.format.index_kinds import BTREE
 from tablewright.indices.btree.merge import Block
 from tablewright.indices.building import WrittenIndex
 from tablewright.indices.files import write_index_file
 from tablewright.storage.base import Store
 
-__all__ = ["DATA_FILE", "LOOKUP_FILE", "ROWS_PER_PAGE", "data_schema", "write_pages"]
+__all__ = ["DATA_FILE", "LOOKUP_FILE", "ROWS_PER_PAGE", "Lookup", "data_schema", "write_lookup", "write_pages"]
 
 DATA_FILE, LOOKUP_FILE = BTREE.files
 ROWS_PER_PAGE = 4096
@@ -44,19 +45,26 @@ def write_pages(
     >>> [file.path for file in write_pages(store, "_indices/a", pa.int64(), [block]).files]
     ['page_data.lance', 'page_lookup.lance']
     """
-    rows_per_page = rows_per_page or ROWS_PER_PAGE
-    lookup = _Lookup(rows_per_page)
+    lookup = Lookup(rows_per_page or ROWS_PER_PAGE)
     schema = data_schema(kind)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for block in _whole_pages(blocks, rows_per_page):
+        for block in _whole_pages(blocks, lookup.rows_per_page):
             lookup.add(block.values)
             yield pa.record_batch([block.values, pa.array(block.ids)], schema=schema)
 
     data = write_index_file(store, directory, DATA_FILE, schema, batches())
+    return write_lookup(store, directory, kind, data, lambda: lookup)
+
+
+def write_lookup(
+    store: Store, directory: str, kind: pa.DataType, data: IndexFile, bounds: Callable[[], Lookup]
+) -> WrittenIndex:
+    """Write the bounds of the pages in ``data``. If it fails, or they can't be told, neither file is left."""
     try:
+        lookup = bounds()
         rows = lookup.rows(kind)
-        metadata = {"batch_size": str(rows_per_page), "range_partitioned": "false"}
+        metadata = {"batch_size": str(lookup.rows_per_page), "range_partitioned": "false"}
         found = write_index_file(
             store, directory, LOOKUP_FILE, rows.schema, [rows] if len(rows) else [], metadata=metadata
         )
@@ -94,7 +102,7 @@ def _joined(blocks: list[Block]) -> Block:
 
 
 @dataclass(slots=True)
-class _Lookup:
+class Lookup:
     """The bounds of the pages that were written, in order."""
 
     rows_per_page: int
