@@ -44,6 +44,8 @@ class Dataset:
 
 class UnionDataset(Dataset):
     def __init__(self, schema: Schema, children: Sequence[Dataset]) -> None: ...
+    @property
+    def children(self) -> list[Dataset]: ...
 
 class FileSystemDataset(Dataset):
     def __init__(

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
-from tablewright.api.pinned import Pinned
+from tablewright.api.pinned import Pinned, table_of
 from tablewright.errors import InvalidRequest, TablewrightError, UnsupportedFeature
 from tablewright.jobs.table import Table
 from tablewright.operations.scan import ScanOptions, plan_scan, scan_table
@@ -38,7 +38,7 @@ ARROW_ONLY = frozenset(["use_threads", "cache_metadata", "memory_pool", "fragmen
 """Scan options that only pyarrow has."""
 
 _ARROW_OPTIONS = ARROW_ONLY | {"columns", "filter", "batch_size", "batch_readahead", "fragment_readahead"}
-_PART_ROWS_MIN, _PARTS_OF_ROWS_MAX = 128 * 1024, 8  # each part costs microseconds whenever a dataset moves
+_PART_ROWS_MIN, _PARTS_OF_ROWS_MAX = 128 * 1024, 4  # each part costs microseconds whenever a dataset moves
 _PART_BYTES, _PARTS_MAX, _PART_BYTES_MAX = 32 * 1024**2, 64, 1024**3
 _FORMAT = pads.IpcFileFormat()
 
@@ -66,6 +66,12 @@ class ArrowDataset(Pinned, pads.UnionDataset):
             rows = _Unreadable(error)
         pads.UnionDataset.__init__(self, rows.schema, [rows.dataset()])
         super()._pin(table)
+
+    def _follow(self, other: ArrowDataset) -> None:
+        """Show the version that another dataset of the same table shows; what C++ sees of it is shared."""
+        (rows,) = other.children
+        pads.UnionDataset.__init__(self, rows.schema, [rows])
+        super()._pin(table_of(other))
 
     def _arrow_scanner(self, given: Mapping[str, Any]) -> Any:
         """pyarrow's own scanner if these are pyarrow's own options, as ``pyarrow.dataset.write_dataset`` gives them.

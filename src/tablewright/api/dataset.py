@@ -270,7 +270,7 @@ class LanceDataset(
     @commits
     def insert(self, data: Any, *, schema: pa.Schema | None = None, mode: str = "append", **options: Any) -> None:
         """Add rows; this dataset moves to the new version."""
-        self._pin(table_of(write_dataset(data, self, schema=schema, mode=mode, **options)))
+        self._follow(write_dataset(data, self, schema=schema, mode=mode, **options))
 
     @staticmethod
     @commits

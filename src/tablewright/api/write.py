@@ -111,7 +111,8 @@ def _incoming(
     def write(plan: WritePlan) -> tuple[Fragment, ...]:
         log_choice(f"Writing {plan.uri}", Choice(LocalEngine(), "the rows are in this process, and stream"))
         with RowProgress(f"Writing {plan.uri}") as shown:
-            return run_write(plan, shown.counted(source.batches), world, reported)
+            batches, in_memory = shown.counted(source.batches), source.nbytes is not None
+            return run_write(plan, batches, world, reported, in_memory=in_memory)
 
     return source.schema, write
 
@@ -132,7 +133,7 @@ def _of_frame(frame: Any, incoming: pa.Schema, world: World, *, collects: bool) 
         written = engine.gather_frame(frame, part, world, columns, describe=describe, bytes_max=most)
         if written.rows is not None:
             log_choice(describe, Choice(LocalEngine(), "the DataFrame is small, and its rows were collected"))
-            return list(run_write(plan, written.rows.to_batches(), world))
+            return list(run_write(plan, written.rows.to_batches(), world, in_memory=True))
         log_choice(describe, Choice(engine, "the rows are in a Spark DataFrame"))
         return join_small_files(plan, [fragment for part in written.results for fragment in part], world, engine)
 

@@ -47,9 +47,13 @@ os.environ.setdefault("LANCE_STRUCTURAL_BATCH_DECODE_SPAWN_MODE", "always")
 
 
 class DataFileWriter:
-    """Batches into one new data file. Call :meth:`close` or :meth:`abort`, else nothing is certain."""
+    """Batches into one new data file. Call :meth:`close` or :meth:`abort`, else nothing is certain.
 
-    def __init__(self, store: Store, path: str, schema: pa.Schema, version: str) -> None:
+    The codec collects some megabytes of a column. It copies them, unless batches stay ``in_memory``, as they are, until
+    the file is closed.
+    """
+
+    def __init__(self, store: Store, path: str, schema: pa.Schema, version: str, *, in_memory: bool = False) -> None:
         self._store, self._path = store, path
         self._where = join_uri(store.location.uri, path)
         target = store.codec_location(path)
@@ -59,13 +63,14 @@ class DataFileWriter:
             check_usable(_CODEC)
             prepare_file(store, path)
         codec = load_codec()
+        options: dict[str, Any] = {"version": version, "keep_original_array": in_memory}
         with writing(self._where):
             if self._spool is not None:
-                self._writer: Any = codec.writer(location.uri, schema, version=version)
+                self._writer: Any = codec.writer(location.uri, schema, **options)
             else:
                 base, _, name = location.uri.rpartition("/")
                 session = _session(base, tuple(sorted(location.storage_options.items())), os.getpid())
-                self._writer = session.open_writer(name, schema=schema, version=version)
+                self._writer = session.open_writer(name, schema=schema, **options)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch, whose schema is the file's."""

@@ -50,11 +50,15 @@ _BYTES_UNCUT_MAX = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """Limits per data file (rows exact, bytes soft) and the version of the files."""
+    """Limits per data file (rows exact, bytes soft) and the version of the files.
+
+    ``in_memory``: all batches are in memory, and stay as they are until the files are written. They are not copied.
+    """
 
     max_rows_per_file: int = 1024 * 1024
     max_bytes_per_file: int = 90 * 1024**3
     data_storage_version: str = "2.2"
+    in_memory: bool = False
 
     def __post_init__(self) -> None:
         if self.max_rows_per_file <= 0:
@@ -171,7 +175,7 @@ def _data_file(name: str, fields: tuple[int, ...], indices: tuple[int, ...], ver
 class _OpenFile:
     """A data file that is being written."""
 
-    def __init__(self, world: World, schema: Schema, version: str) -> None:
+    def __init__(self, world: World, schema: Schema, version: str, *, in_memory: bool = False) -> None:
         self._world, self._version = world, version
         self.arrow = schema.to_arrow().remove_metadata()
         self._name = new_data_file_name(world.ids.uuid())
@@ -179,7 +183,7 @@ class _OpenFile:
         path = data_path(self._name)
         self._blobs = BlobWriter(world.store, path, schema) if prepared_blobs(schema) else None
         self._stored = self.arrow if self._blobs is None else self._blobs.codec_schema(self.arrow)
-        self._writer = DataFileWriter(world.store, path, self._stored, version)
+        self._writer = DataFileWriter(world.store, path, self._stored, version, in_memory=in_memory)
         self.dictionaries = FileDictionaries(self.arrow)
         self.rows = self.bytes = 0
 
@@ -252,7 +256,8 @@ class _Roll:
         discard_files(self._world.store, self.sidecars)
 
     def _open(self) -> _OpenFile:
-        self._file = _OpenFile(self._world, self._schema, self._options.data_storage_version)
+        options = self._options
+        self._file = _OpenFile(self._world, self._schema, options.data_storage_version, in_memory=options.in_memory)
         if self._progress is not None:
             self._progress.begin(Fragment(id=0, files=(self._file.described,), physical_rows=0))
         return self._file

@@ -134,6 +134,14 @@ def _is_plain(item: Assignment) -> bool:
     return is_simple and _PLAIN.fullmatch(item.expression.sql) is not None
 
 
+def _is_valid_literal(item: Assignment) -> bool:
+    """Whether a value is a literal other than null that the column's type has."""
+    try:
+        return _is_plain(item) and bool(_constant(item.expression.sql, item.kind).is_valid)
+    except ExpressionError:
+        return False
+
+
 @lru_cache(maxsize=256)
 def _constant(sql: str, kind: pa.DataType) -> pa.Scalar:
     """A literal as a value of the column's type; :class:`ExpressionError` if that has none."""
@@ -144,8 +152,13 @@ def _constant(sql: str, kind: pa.DataType) -> pa.Scalar:
 # ----------------------------------------------------------------------------------------------------------- plan
 def compile_updates(updates: Mapping[str, str], table: Schema, now_ns: int) -> Assignments:
     """Resolve and check ``{column: SQL}``; whatever is wrong is :class:`InvalidRequest`."""
-    known = with_system_columns(table.to_arrow())
-    return compile_assignments(updates, table, lambda sql: (compile_sql(sql, table, now_ns=now_ns), known))
+    own = table.to_arrow()
+
+    def compile(sql: str) -> tuple[CompiledExpression, pa.Schema]:
+        expression = compile_sql(sql, table, now_ns=now_ns)
+        return expression, with_system_columns(own) if expression.columns else own
+
+    return compile_assignments(updates, table, compile)
 
 
 def compile_assignments(updates: Mapping[str, str], table: Schema, compile: Compile) -> Assignments:
@@ -251,6 +264,8 @@ def _check(item: Assignment, schema: pa.Schema, known: pa.Schema) -> None:
     """Cast over no rows, which folds literals; and look whether a constant is null where none may be."""
     expression = item.expression
     if expression.columns and expression.type == item.kind:
+        return
+    if len(item.path) == 1 and _is_valid_literal(item):
         return
     alone = Assignments(items=(item,), schema=schema)
     try:

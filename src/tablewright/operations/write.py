@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.types as at
@@ -163,11 +163,19 @@ def _appended_columns(schema: Schema, incoming: pa.Schema) -> Schema:
 
 
 def run_write(
-    plan: WritePlan, batches: Iterable[pa.RecordBatch], world: World, progress: WriteProgress | None = None
+    plan: WritePlan,
+    batches: Iterable[pa.RecordBatch],
+    world: World,
+    progress: WriteProgress | None = None,
+    *,
+    in_memory: bool = False,
 ) -> tuple[Fragment, ...]:
-    """Write data files for a stream of batches. If it fails, the files it made are removed."""
+    """Write data files for a stream of batches. If it fails, the files it made are removed.
+
+    Batches that are ``in_memory``, and stay as they are, are not copied.
+    """
     rows = batches if plan.columns.fields else _no_rows(batches)
-    return write_fragments(world, plan.columns, rows, plan.options, progress=progress)
+    return write_fragments(world, plan.columns, rows, replace(plan.options, in_memory=in_memory), progress=progress)
 
 
 def _no_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lance.file import LanceFileReader
 
+import tablewright as tw
 from tablewright.data.read import read_fragment
 from tablewright.data.write import (
     WriteOptions,
@@ -19,6 +27,7 @@ from tablewright.data.write import (
 )
 from tablewright.errors import InvalidRequest, SchemaMismatch
 from tablewright.format.fragment import Fragment, fragment_to_json
+from tablewright.format.naming import data_path
 from tablewright.format.schema import Schema
 from tablewright.snapshot.snapshot import open_snapshot
 from tablewright.storage import open_store
@@ -117,3 +126,46 @@ def test_nulls_where_none_may_be_are_refused_in_one_voice(tmp_path: Path) -> Non
         write_fragments(_world(tmp_path), Schema.from_arrow(schema), [batch])
     with pytest.raises(OSError, match=words):
         lance.write_dataset(pa.Table.from_arrays(batch.columns, schema=schema), tmp_path)
+
+
+_KINDS = pa.table(
+    {
+        "n": range(40),
+        "b": [None if row % 7 == 0 else row % 3 == 0 for row in range(40)],
+        "t": [None if row % 5 == 0 else "x" * row for row in range(40)],
+        "l": pa.array([None if row % 9 == 0 else list(range(row % 4)) for row in range(40)], pa.list_(pa.int16())),
+        "s": pa.array([None if row % 6 == 0 else {"p": row, "q": [str(row)]} for row in range(40)]),
+        "v": pa.array([[row, None] for row in range(40)], pa.list_(pa.float32(), 2)),
+        "d": pa.array([f"{row % 3}" for row in range(40)]).dictionary_encode(),
+    }
+)
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@given(edges=st.lists(st.integers(0, 40), min_size=2, max_size=6))
+def test_rows_that_are_not_copied_are_written_as_they_are(version: str, edges: list[int]) -> None:
+    """Slices, which begin within bytes and buffers."""
+    table = _KINDS.drop_columns(["s"]) if version == "2.0" else _KINDS  # 2.0 has no nulls of structs
+    cuts = [table.slice(begin, end - begin) for begin, end in pairwise(sorted(edges))]
+    batches = [batch for cut in cuts for batch in cut.to_batches()]
+    schema = Schema.from_arrow(table.schema)
+    with tempfile.TemporaryDirectory() as place:
+        world = _world(Path(place))
+        fragments = write_fragments(world, schema, batches, WriteOptions(data_storage_version=version, in_memory=True))
+        files = [data_path(file.path) for fragment in fragments for file in fragment.files]
+        found = [row for file in files for row in LanceFileReader(f"{place}/{file}").read_all().to_table().to_pylist()]
+    assert found == [row for cut in cuts for row in cut.to_pylist()]
+
+
+def test_a_stream_may_use_its_memory_again(tmp_path: Path) -> None:
+    numbers = np.zeros(1000, np.int64)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(5):
+            numbers[:] = number
+            yield pa.record_batch({"n": pa.array(numbers)})
+
+    assert pa.array(numbers).buffers()[1].address == numbers.ctypes.data
+    tw.write_dataset(batches(), tmp_path / "t", schema=pa.schema({"n": pa.int64()}))
+    expected = np.repeat(np.arange(5), 1000).tolist()
+    assert lance.dataset(tmp_path / "t").to_table()["n"].to_pylist() == expected

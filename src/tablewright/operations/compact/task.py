@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import pyarrow as pa
@@ -88,11 +88,9 @@ def rewrite_group(message: GroupTask, world: World) -> Rewritten:
     """Write the live rows of a group to new files. If it fails, no file stays."""
     started, task = time.perf_counter(), message.task
     rows = _Rows(message, world)
-    options = WriteOptions(
-        max_rows_per_file=task.rows_per_file,
-        data_storage_version=message.file_version,
-        **({} if task.options.max_bytes_per_file is None else {"max_bytes_per_file": task.options.max_bytes_per_file}),
-    )
+    options = WriteOptions(max_rows_per_file=task.rows_per_file, data_storage_version=message.file_version)
+    if task.options.max_bytes_per_file is not None:
+        options = replace(options, max_bytes_per_file=task.options.max_bytes_per_file)
     sidecars: list[str] = []
     written = write_fragments(world, rows.schema, rows.batches(), options, sidecars=sidecars)
     made = sum(fragment.physical_rows for fragment in written)

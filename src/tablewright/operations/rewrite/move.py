@@ -42,6 +42,8 @@ from tablewright.world import World
 
 __all__ = ["MovedRows", "NewRows", "move_rows"]
 
+_KEPT_ROWS = 64  # these are in few batches, which stay in memory until they are written
+
 
 class NewRows(Protocol):
     """What rows become that move. Threads ask for several batches at a time."""
@@ -95,7 +97,11 @@ def move_rows(
     limits: RewriteLimits,
 ) -> MovedRows:
     """Write the changed rows, and hide the old ones. If it fails, no file stays."""
-    options = WriteOptions(max_rows_per_file=limits.rows_per_file, data_storage_version=file_version)
+    options = WriteOptions(
+        max_rows_per_file=limits.rows_per_file,
+        data_storage_version=file_version,
+        in_memory=sum(len(change.changed) for change in changes) <= _KEPT_ROWS,
+    )
     order = _order(context, changes, limits, are_read=rows.selection is not None)
     stream = _Stream(context, table, rows, changes)
     with removed_on_failure(world.store) as files:

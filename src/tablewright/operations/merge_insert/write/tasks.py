@@ -189,7 +189,11 @@ def _run_insert(task: InsertTask, world: World) -> InsertedRows:
     written = task.fitted.written()
     if task.inserts is not None:
         written = table.project_ids(table.node_ids(task.inserts.columns))
-    options = WriteOptions(max_rows_per_file=task.limits.rows_per_file, data_storage_version=task.file_version)
+    options = WriteOptions(
+        max_rows_per_file=task.limits.rows_per_file,
+        data_storage_version=task.file_version,
+        in_memory=len(positions) <= step,
+    )
     return InsertedRows(fragments=write_fragments(world, written, prefetch(rows, cuts()), options))
 
 
