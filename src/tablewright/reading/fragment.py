@@ -14,7 +14,7 @@ Readers serve one thread at a time: each fragment keeps a stack of idle ones for
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -204,10 +204,10 @@ class FragmentScan:
         return first, last + 1
 
     # ------------------------------------------------------------------------------------------------- first step
-    def read(self, start: int, stop: int) -> list[Rows]:
-        """The rows of a piece with the columns of the first step."""
+    def read(self, start: int, stop: int) -> Iterator[Rows]:
+        """The rows of a piece with the columns of the first step, batch by batch."""
         with self._reader(rest=False) as reader:
-            return [rows for rows in self._rows(reader, self.plan.first, start, stop) if len(rows)]
+            yield from (rows for rows in self._rows(reader, self.plan.first, start, stop) if len(rows))
 
     # ------------------------------------------------------------------------------------------------ second step
     def complete(self, rows: Rows) -> list[pa.RecordBatch]:
@@ -282,7 +282,7 @@ class FragmentScan:
         return rows.with_batch(beside(rows.batch, self._system.batch(layout.system, rows.offsets, live)))
 
 
-def judged(found: list[tuple[FragmentScan, Rows]]) -> Iterator[tuple[FragmentScan, Rows, pa.BooleanArray]]:
+def judged(found: Iterable[tuple[FragmentScan, Rows]]) -> Iterator[tuple[FragmentScan, Rows, pa.BooleanArray]]:
     """The filter's answer for each row. Small batches are judged together: a judgement has a fixed price."""
     for group in _groups(found):
         masks = _masks(group[0][0].plan, [rows.batch for _, rows in group])
@@ -290,26 +290,32 @@ def judged(found: list[tuple[FragmentScan, Rows]]) -> Iterator[tuple[FragmentSca
             yield scan, rows, mask
 
 
-def match_rows(found: list[tuple[FragmentScan, Rows]]) -> list[Matches]:
+def match_rows(found: Iterable[tuple[FragmentScan, Rows]]) -> list[Matches]:
     """Those of the rows that match the filter."""
     return [
         Matches(scan, _matching(scan.plan, rows, mask)) for scan, rows, mask in judged(found) if mask.true_count > 0
     ]
 
 
-def count_rows_that_match(found: list[tuple[FragmentScan, Rows]]) -> int:
+def count_rows_that_match(found: Iterable[tuple[FragmentScan, Rows]]) -> int:
     """How many of the rows match the filter."""
     return sum(int(mask.true_count) for _, _, mask in judged(found))
 
 
-def _groups(found: list[tuple[FragmentScan, Rows]]) -> Iterator[list[tuple[FragmentScan, Rows]]]:
-    """Runs of neighbours with few rows together."""
+def _groups(found: Iterable[tuple[FragmentScan, Rows]]) -> Iterator[list[tuple[FragmentScan, Rows]]]:
+    """Runs of neighbours with few rows together; one with many rows is not kept until the next one is read."""
     group: list[tuple[FragmentScan, Rows]] = []
+    count = 0
     for each in found:
-        if group and sum(len(rows) for _, rows in group) + len(each[1]) > _JUDGED_TOGETHER_ROWS:
+        rows = len(each[1])
+        if group and count + rows > _JUDGED_TOGETHER_ROWS:
             yield group
-            group = []
+            group, count = [], 0
         group.append(each)
+        count += rows
+        if count >= _JUDGED_TOGETHER_ROWS:
+            yield group
+            group, count = [], 0
     if group:
         yield group
 

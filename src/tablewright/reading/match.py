@@ -27,9 +27,9 @@ from tablewright.format.fragment import Fragment
 from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.schema import Schema
 from tablewright.reading.chosen import ChosenPart
-from tablewright.reading.fragment import FragmentScan, ReadPlan, judged
+from tablewright.reading.fragment import ReadPlan, judged
 from tablewright.reading.projection import Selection
-from tablewright.reading.run import Part, parts_of
+from tablewright.reading.run import Part, parts_of, rows_of
 from tablewright.reading.scan_task import ScanTask, scan_task, with_index
 from tablewright.reading.small import SmallRun
 from tablewright.snapshot.snapshot import Snapshot
@@ -108,13 +108,13 @@ def _match(part: Part) -> _Found:
         return _match_run(part)
     if isinstance(part, ChosenPart) and part.judge is None:
         return _Found([(part.reader.fragment.id, part.rows.offsets)], 0, 0)
-    found: list[tuple[FragmentScan, Rows]] = (
-        part.read()
-        if isinstance(part, ChosenPart)
-        else [(scan, rows) for scan, start, stop in part for rows in scan.read(start, stop)]
-    )
-    matches = [(scan.fragment.id, _where(rows, mask)) for scan, rows, mask in judged(found) if mask.true_count > 0]
-    return _Found(matches, sum(len(rows) for _, rows in found), sum(rows.batch.nbytes for _, rows in found))
+    matches: list[tuple[int, Offsets]] = []
+    rows_read = bytes_read = 0
+    for scan, rows, mask in judged(part.read() if isinstance(part, ChosenPart) else rows_of(part)):
+        rows_read, bytes_read = rows_read + len(rows), bytes_read + rows.batch.nbytes
+        if mask.true_count:
+            matches.append((scan.fragment.id, _where(rows, mask)))
+    return _Found(matches, rows_read, bytes_read)
 
 
 def _match_run(run: SmallRun) -> _Found:

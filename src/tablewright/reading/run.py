@@ -40,6 +40,7 @@ __all__ = [
     "joined_runs",
     "limited",
     "parts_of",
+    "rows_of",
     "run_reads",
     "slices",
 ]
@@ -198,26 +199,27 @@ def bundles(pieces: Iterable[Piece]) -> Iterator[Bundle]:
         yield bundle
 
 
-def _rows(bundle: Bundle) -> list[tuple[FragmentScan, Rows]]:
-    return [(scan, rows) for scan, start, stop in bundle for rows in scan.read(start, stop)]
+def rows_of(bundle: Bundle) -> Iterator[tuple[FragmentScan, Rows]]:
+    """The rows of some pieces, batch by batch: one that was judged by a filter need not stay until the last is read."""
+    return ((scan, rows) for scan, start, stop in bundle for rows in scan.read(start, stop))
 
 
 def _read(part: Part) -> list[pa.RecordBatch]:
     if isinstance(part, SmallRun):
         return part.batches()
     assert not isinstance(part, ChosenPart), "rows are chosen by a filter"
-    return [scan.plan.selection.shape(rows.batch) for scan, rows in _rows(part)]
+    return [scan.plan.selection.shape(rows.batch) for scan, rows in rows_of(part)]
 
 
 def _match(part: Part) -> list[Matches]:
-    return part.matches() if isinstance(part, SmallRun | ChosenPart) else match_rows(_rows(part))
+    return part.matches() if isinstance(part, SmallRun | ChosenPart) else match_rows(rows_of(part))
 
 
 def _count(part: Part) -> int:
     if isinstance(part, SmallRun):
         return part.count()
     if not isinstance(part, ChosenPart):
-        return count_rows_that_match(_rows(part))
+        return count_rows_that_match(rows_of(part))
     return len(part.rows) if part.judge is None else count_rows_that_match(part.read())
 
 

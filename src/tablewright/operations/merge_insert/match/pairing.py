@@ -36,7 +36,7 @@ from tablewright.operations.merge_insert.source.kept import KeptSource
 from tablewright.operations.merge_insert.source.shared import SharedKeys, SharedSource, key_table, opened
 from tablewright.reading.chosen import ChosenPart
 from tablewright.reading.fragment import FragmentScan
-from tablewright.reading.run import Part, joined_runs, parts_of
+from tablewright.reading.run import Part, joined_runs, parts_of, rows_of
 from tablewright.reading.scan_task import ScanTask
 from tablewright.reading.small import SmallRun
 from tablewright.world import World
@@ -252,12 +252,7 @@ def _read(part: Part) -> Iterator[_Read]:
                 run.batch, partial(_by_fragment, part, run), lambda places: run.offsets[places].astype(np.uint32)
             )
         return
-    pieces = (
-        part.read()
-        if isinstance(part, ChosenPart)
-        else ((scan, rows) for scan, start, stop in part for rows in scan.read(start, stop))
-    )
-    for scan, rows in pieces:
+    for scan, rows in part.read() if isinstance(part, ChosenPart) else rows_of(part):
         yield _Read(rows.batch, partial(_of_one, scan.fragment.id), partial(_offsets_at, rows))
 
 
