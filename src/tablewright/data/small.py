@@ -21,7 +21,7 @@ one, by :class:`~tablewright.data.read.FragmentReader`. Without a cache that is 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -51,6 +51,8 @@ _FIXED_BYTES_MAX = 256 * 1024
 _KEPT_BYTES_MAX = 512 * 1024
 _RUN_FRAGMENTS_MIN, _RUN_FRAGMENTS_MAX, _RUN_BYTES_MAX = 8, 64, 2 * 1024 * 1024
 _GROWING_UNTIL = _RUN_FRAGMENTS_MAX - _RUN_FRAGMENTS_MIN
+_WHOLE_BLOCKS_FROM = 24  # runs before this one are shorter than a block; later ones end where a block ends
+_KEPT_FRAGMENTS_MAX, _KEPT_RUN_BYTES_MAX = 2048, 4 * 1024 * 1024
 _ENTRY_BYTES = 1024
 _OPEN_MAX = 16  # files that a thread has open at a time
 _TOKENS_MAX = 4096
@@ -119,19 +121,51 @@ _numbers = itertools.count()
 _tokens: dict[Hashable, int] = {}
 
 
-def small_runs(fragments: FragmentList, shape: ReadShape) -> Iterator[tuple[int, int, bool]]:
-    """The list as ranges of positions, in order, and whether each is a run of small fragments to be read together."""
+def small_runs(
+    fragments: FragmentList,
+    shape: ReadShape,
+    are_kept: Callable[[int, int], bool] = lambda start, stop: False,
+    *,
+    all_wanted: bool = False,
+) -> Iterator[tuple[int, int, bool]]:
+    """The list as ranges of positions, in order, and whether each is a run of small fragments to be read together.
+
+    Runs of fragments that ``are_kept`` in the cache are joined: what is left of reading them is a ``stat`` for each and
+    work of Python, which several threads do not speed up. Unless ``all_wanted``, a joined run is no longer than all
+    before it, so that a scan that needs few rows reads little.
+    """
     if not len(fragments):
         return
     small, nbytes = _small(fragments, shape)
-    run = np.cumsum(nbytes) // _RUN_BYTES_MAX
     stretch = np.cumsum(np.diff(small, prepend=small[0]))
-    starts = np.flatnonzero(np.diff(stretch, prepend=-1))
-    part = np.where(small, _parts(np.arange(len(small)) - starts[stretch]), 0)
-    breaks = (np.diff(stretch) != 0) | (np.diff(part) != 0) | (small[1:] & (np.diff(run) != 0))
-    edges = [0, *(np.flatnonzero(breaks) + 1).tolist(), len(small)]
-    for start, stop in itertools.pairwise(edges):
-        yield start, stop, bool(small[start])
+    first, total = np.flatnonzero(np.diff(stretch, prepend=-1))[stretch], np.cumsum(nbytes)
+
+    def fits(begin: int, stop: int) -> bool:
+        most = _KEPT_FRAGMENTS_MAX if all_wanted else min(_KEPT_FRAGMENTS_MAX, begin - int(first[begin]))
+        return stop - begin <= most and int(total[stop - 1] - total[begin]) <= _KEPT_RUN_BYTES_MAX
+
+    begin: int | None = None  # of a run in the cache that may become longer
+    for start, stop in itertools.pairwise(_edges(fragments.ids.astype(np.int64), small, first, total)):
+        is_kept = bool(small[start]) and are_kept(start, stop)
+        if begin is not None and not (is_kept and fits(begin, stop)):
+            yield begin, start, True
+            begin = None
+        if not is_kept:
+            yield start, stop, bool(small[start])
+        elif begin is None:
+            begin = start
+    if begin is not None:
+        yield begin, len(small), True
+
+
+def _edges(ids: Offsets, small: np.ndarray, first: Offsets, total: Offsets) -> list[int]:
+    """Where runs begin, and the end of the list. ``first`` is where the stretch of each fragment begins."""
+    position = np.arange(len(ids))
+    blocks = np.flatnonzero(np.diff(ids >> _BLOCK_BITS, prepend=-1))
+    block = blocks[np.searchsorted(blocks, position, side="right") - 1]
+    part = np.where(small, _parts(np.where(block - first >= _WHOLE_BLOCKS_FROM, block, position) - first), 0)
+    breaks = (np.diff(first) != 0) | (np.diff(part) != 0) | (small[1:] & (np.diff(total // _RUN_BYTES_MAX) != 0))
+    return [0, *(np.flatnonzero(breaks) + 1).tolist(), len(ids)]
 
 
 def _parts(index: Offsets) -> Offsets:

@@ -88,7 +88,8 @@ def find_matches(task: ScanTask, context: ReadContext) -> Matched:
         return Matched(rows={id: chosen.rows for id, chosen in task.chosen.items() if chosen.rows})
     found: dict[int, list[Offsets]] = {}
     rows_read = bytes_read = 0
-    for part in spread(_match, parts_of(context, task.reads, task.fragments, task.first_rows, task.chosen)):
+    parts = parts_of(context, task.reads, task.fragments, task.first_rows, task.chosen, all_wanted=True)
+    for part in spread(_match, parts):
         rows_read, bytes_read = rows_read + part.rows_read, bytes_read + part.bytes_read
         for fragment_id, offsets in part.offsets:
             found.setdefault(fragment_id, []).append(offsets)

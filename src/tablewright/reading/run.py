@@ -91,7 +91,7 @@ def count_matches(
     chosen: Mapping[int, ChosenRows] | None = None,
 ) -> int:
     """How many rows match the plan's filter."""
-    return sum(prefetch(_count, parts_of(context, plan, fragments, first_rows, chosen)))
+    return sum(prefetch(_count, parts_of(context, plan, fragments, first_rows, chosen, all_wanted=True)))
 
 
 def parts_of(
@@ -100,16 +100,21 @@ def parts_of(
     fragments: Sequence[Fragment],
     first_rows: Sequence[int],
     chosen: Mapping[int, ChosenRows] | None = None,
+    *,
+    all_wanted: bool = False,
 ) -> Iterator[Part]:
-    """Some fragments in parts, in order: small ones together, others as pieces, those with chosen rows alone."""
+    """Some fragments in parts, in order: small ones together, others as pieces, those with chosen rows alone.
+
+    ``all_wanted``: the caller does not stop before the last one.
+    """
     if chosen:
-        yield from _parts_with_chosen(context, plan, fragments, first_rows, chosen)
+        yield from _parts_with_chosen(context, plan, fragments, first_rows, chosen, all_wanted=all_wanted)
         return
     if not isinstance(fragments, FragmentList) or plan.include_deleted:
         yield from _bundled(fragment_scans(context, plan, fragments, first_rows))
         return
     scan = SmallScan(context, plan, plan.shapes(), fragments, first_rows)
-    for part in runs_of(scan):
+    for part in runs_of(scan, all_wanted=all_wanted):
         if isinstance(part, SmallRun):
             yield part
         else:
@@ -134,6 +139,8 @@ def _parts_with_chosen(
     fragments: Sequence[Fragment],
     first_rows: Sequence[int],
     chosen: Mapping[int, ChosenRows],
+    *,
+    all_wanted: bool,
 ) -> Iterator[Part]:
     scans = ChosenScans(context, plan)
     ids = fragments.ids.tolist() if isinstance(fragments, FragmentList) else [fragment.id for fragment in fragments]
@@ -144,7 +151,7 @@ def _parts_with_chosen(
                 yield from scans.parts(fragments[place], first_rows[place], chosen[ids[place]])
         else:
             stretch = slice(positions[0], positions[-1] + 1)
-            yield from parts_of(context, plan, fragments[stretch], first_rows[stretch])
+            yield from parts_of(context, plan, fragments[stretch], first_rows[stretch], all_wanted=all_wanted)
 
 
 def _bundled(scans: Iterable[FragmentScan]) -> Iterator[Bundle]:

@@ -93,10 +93,6 @@ class SmallRun:
         """How many rows the fragments have, deleted ones included."""
         return int(self.scan.fragments.physical_rows[self.start : self.stop].sum())
 
-    def is_mostly_kept(self) -> bool:
-        """Whether most of the fragments are in the cache: reading them is Python's work, not the disk's."""
-        return self.scan.are_mostly_kept(self.start, self.stop)
-
     def is_followed_by(self, other: SmallRun) -> bool:
         """Whether ``other`` begins in the same scan where this one ends."""
         return self.scan is other.scan and self.stop == other.start
@@ -140,7 +136,9 @@ class SmallRun:
         return pc.fill_null(mask, False) if mask.null_count else mask
 
 
-def runs_of(scan: SmallScan) -> Iterator[SmallRun | range]:
+def runs_of(scan: SmallScan, *, all_wanted: bool = False) -> Iterator[SmallRun | range]:
     """The fragments in order: runs of small ones, and the positions of others."""
-    for start, stop, is_small in small_runs(scan.fragments, scan.shapes[0]):
+    for start, stop, is_small in small_runs(
+        scan.fragments, scan.shapes[0], scan.are_mostly_kept, all_wanted=all_wanted
+    ):
         yield SmallRun(scan, start, stop) if is_small else range(start, stop)

@@ -304,12 +304,50 @@ def test_runs_are_cut() -> None:
     shape = ReadShape(TEXT, TEXT)
     assert list(small_runs(FragmentList(), shape)) == []
     many = list(small_runs(_list(*[(1, 500)] * 200), shape))
-    assert many == [(0, 8, True), (8, 24, True), (24, 56, True), (56, 120, True), (120, 184, True), (184, 200, True)]
+    assert many == [(0, 8, True), (8, 24, True), (24, 64, True), (64, 128, True), (128, 192, True), (192, 200, True)]
     mixed = _list((10, 500), (10, 1 << 20), (10, 1 << 20), (10, 0), (10, 600), (0, 100), (10, 600))
     assert list(small_runs(mixed, shape)) == [(0, 1, True), (1, 4, False), (4, 5, True), (5, 6, False), (6, 7, True)]
     heavy = list(small_runs(_list(*[(1000, 60_000)] * 100), shape))
     assert max(stop - start for start, stop, _ in heavy) <= 35
     assert [start for start, _, _ in heavy[1:]] == [stop for _, stop, _ in heavy[:-1]]
+
+
+def test_runs_end_where_blocks_end() -> None:
+    """Blocks are by id; ids have gaps, and a list may begin within a block."""
+    file = {"fields": (0, 1), "column_indices": (0, 1), "file_major_version": 2, "file_minor_version": 2}
+    ids = [*range(20, 90, 3), *range(200, 400)]
+    fragments = FragmentList.of(
+        Fragment(id=id, files=(DataFile(path=f"{id}.lance", file_size_bytes=500, **file),), physical_rows=1)
+        for id in ids
+    )
+    starts = [start for start, _, _ in small_runs(fragments, ReadShape(TEXT, TEXT))]
+    assert starts[:2] == [0, 8]
+    for start in starts[3:]:
+        assert ids[start] // 32 != ids[start - 1] // 32
+
+
+def test_runs_in_the_cache_are_joined() -> None:
+    shape, some = ReadShape(TEXT, TEXT), _list(*[(1, 500)] * 3000)
+
+    def runs(fragments: FragmentList, kept: range, **options: bool) -> list[tuple[int, int, bool]]:
+        asked = lambda start, stop: start in kept and stop - 1 in kept  # noqa: E731
+        found = list(small_runs(fragments, shape, asked, **options))
+        assert [start for start, _, _ in found[1:]] == [stop for _, stop, _ in found[:-1]]
+        assert (found[0][0], found[-1][1]) == (0, len(fragments))
+        return found
+
+    everything = range(3000)
+    assert runs(some, everything, all_wanted=True) == [(0, 2048, True), (2048, 3000, True)]
+    grown = runs(some, everything)
+    assert grown[:3] == [(0, 8, True), (8, 24, True), (24, 64, True)] and len(grown) < 12
+    assert all(stop - start <= max(64, start) for start, stop, _ in grown)
+    assert runs(some, range(0)) == runs(some, range(0), all_wanted=True) == list(small_runs(some, shape))
+    part = runs(some, range(500, 1500), all_wanted=True)
+    assert (512, 1472, True) in part and max(stop - start for start, stop, _ in part if stop != 1472) <= 64
+    heavy = runs(_list(*[(1000, 60_000)] * 300), everything, all_wanted=True)
+    assert 4 << 20 < max(stop - start for start, stop, _ in heavy) * 60_000 + 60_000 <= (4 << 20) + 120_000
+    mixed = runs(_list(*[(1, 500)] * 40, (10, 1 << 20), *[(1, 500)] * 40), everything, all_wanted=True)
+    assert mixed == [(0, 40, True), (40, 41, False), (41, 81, True)]
 
 
 def test_narrow_columns_of_larger_files_are_small() -> None:

@@ -115,4 +115,19 @@ def test_runs_that_follow_on_each_other_are_one(snapshot: Snapshot, budget: int)
         rows = pa.concat_tables([pa.Table.from_batches([run.read().batch]) for run in runs])
         at_once = pa.concat_tables([pa.Table.from_batches([run.read().batch]) for run in joined])
         assert at_once.equals(rows)
-    assert all(run.is_mostly_kept() for run in runs) == (budget == BUDGETS["large"])
+
+
+def test_runs_in_the_cache_are_one(snapshot: Snapshot, budget: int) -> None:
+    task = plan_match(snapshot, "a >= 0")
+
+    def runs(**options: bool) -> list[SmallRun]:
+        parts = parts_of(snapshot, task.reads, task.fragments, task.first_rows, **options)
+        return [part for part in parts if isinstance(part, SmallRun)]
+
+    before = runs(all_wanted=True)
+    rows = pa.concat_tables([pa.Table.from_batches([run.read().batch]) for run in before])
+    joined = runs(all_wanted=True)
+    assert (len(joined) < len(before)) == (budget == BUDGETS["large"])
+    assert sum(run.stop - run.start for run in joined) == sum(run.stop - run.start for run in before)
+    for found in (joined, runs()):
+        assert pa.concat_tables([pa.Table.from_batches([run.read().batch]) for run in found]).equals(rows)

@@ -44,7 +44,6 @@ from tablewright.world import World
 __all__ = ["PairingResult", "PairingTask", "find_pairs", "offsets_of", "run_pairing_task"]
 
 _BUNDLE_ROWS_MIN, _BUNDLE_ROWS_MAX, _BUNDLE_PARTS_MAX = 8192, 1 << 20, 4
-_KEPT_PARTS = 8  # this many that are in the cache count as one that has to be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +96,7 @@ def find_pairs(task: PairingTask, context: ReadContext, world: World) -> Pairing
         finder = _Finder(task, None if task.keys is None else key_table(task.keys, world))
         some = fragments if len(searched) == len(ids) else fragments.at(searched)
         first_rows = [task.scan.first_rows[place] for place in searched]
-        parts = parts_of(context, reads, some, first_rows, task.scan.chosen)
+        parts = parts_of(context, reads, some, first_rows, task.scan.chosen, all_wanted=True)
         looked_up.add(spread(finder.find, finder.parts(parts)))
     judge = None if task.conditions is None else _Judge(task.conditions, task, world)
     shapes = reads.shapes()
@@ -168,22 +167,17 @@ class _Finder:
         self._task, self._keys = task, keys
 
     def parts(self, parts: Iterable[Part]) -> Iterator[list[Part]]:
-        """Parts together, as many as make a lookup worth its price.
-
-        Small fragments in the cache cost little more than a ``stat`` each, for which two threads take longer than one:
-        there are more of them in a bundle.
-        """
+        """Parts together, as many as make a lookup worth its price."""
         price = 0 if self._keys is None else self._keys.rows_per_call
         enough = min(_BUNDLE_ROWS_MAX, max(_BUNDLE_ROWS_MIN, price))
         bundle: list[Part] = []
-        rows = count = 0.0
+        rows = 0
         for part in parts:
             bundle.append(part)
-            weight = 1 / _KEPT_PARTS if isinstance(part, SmallRun) and part.is_mostly_kept() else 1
-            rows, count = rows + weight * _rows_of(part), count + weight
-            if rows >= enough or count >= _BUNDLE_PARTS_MAX:
+            rows += _rows_of(part)
+            if rows >= enough or len(bundle) >= _BUNDLE_PARTS_MAX:
                 yield joined_runs(bundle)
-                bundle, rows, count = [], 0.0, 0.0
+                bundle, rows = [], 0
         if bundle:
             yield joined_runs(bundle)
 
