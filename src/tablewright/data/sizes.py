@@ -50,6 +50,11 @@ class RowSizes:
         """Bytes per row of columns that all have a fixed width; ``None`` if one has not."""
         return None if self._variable else self._fixed_bytes
 
+    @property
+    def least_bytes(self) -> int:
+        """Bytes per row that are estimated at least, whatever the sizes of files are: a repeated text takes none."""
+        return self._fixed_bytes + _VARIABLE_BYTES_MIN * len(self._variable)
+
     def bytes_per_row(self, fragment: Fragment) -> int:
         """Estimated bytes per row in memory."""
         return self._fixed_bytes + sum(

@@ -2,7 +2,8 @@
 
 Opening a file costs far more than the bytes of a small one, so what was decoded is kept in the cache of the process.
 
-1. *Which.* A fragment is small if its files are, or if the wanted columns have a fixed width and few rows.
+1. *Which.* A fragment is small if its files are and it has few rows, or if the wanted columns have a fixed width and
+   few rows. A million equal values make a file of some hundred bytes.
 2. *Key.* An entry is found by where the table is and by the fragment's id, and used if the fragment's bytes in the
    manifest are the same, so a lookup decodes nothing. It holds the decoded columns, each under a token that stands for
    the table's schema and the wanted members, the deleted rows, and the identity of each local file
@@ -57,6 +58,7 @@ _ENTRY_BYTES = 1024
 _OPEN_MAX = 16  # files that a thread has open at a time
 _TOKENS_MAX = 4096
 _BLOCK_BITS, _BLOCK_FRAGMENTS_MIN, _BLOCK_BYTES_MAX = 5, 8, 64 * 1024
+_OFFSET_BYTES = 8  # what a row takes even if no column is read
 _TEXT_BYTES = 64  # a guess of what a row takes where a column has no fixed width
 _SAMPLES = 8
 
@@ -186,12 +188,12 @@ def _small(fragments: FragmentList, shape: ReadShape) -> tuple[np.ndarray, Offse
     sizes = np.minimum(facts.file_bytes, np.uint64(1 << 40)).astype(np.int64)
     known = np.bincount(facts.file_row[sizes == 0], minlength=len(rows)) == 0
     stored = np.bincount(facts.file_row, weights=sizes, minlength=len(rows)).astype(np.int64)
-    small = known & (stored <= _FILE_BYTES_MAX)
-    width = shape.sizes.fixed_bytes
-    if width is not None:
-        stored = rows * width
+    least = rows * shape.sizes.least_bytes
+    small = known & (stored <= _FILE_BYTES_MAX) & (least <= _KEPT_BYTES_MAX)
+    if shape.sizes.fixed_bytes is not None:
+        stored = least
         small |= stored <= _FIXED_BYTES_MAX
-    return small & (rows > 0), stored
+    return small & (rows > 0), np.maximum(stored, np.maximum(least, rows * _OFFSET_BYTES))
 
 
 def _is_plain(shape: ReadShape) -> bool:

@@ -356,6 +356,15 @@ def test_narrow_columns_of_larger_files_are_small() -> None:
     assert [each[2] for each in small_runs(fragments, ReadShape(TEXT, NUMBERS))] == [True, False]
 
 
+def test_many_equal_values_in_a_small_file_are_not_small() -> None:
+    fragments = _list(*[(1_000_000, 333)] * 3, (1000, 333))
+    for wanted in (TEXT, NUMBERS):
+        assert list(small_runs(fragments, ReadShape(TEXT, wanted))) == [(0, 3, False), (3, 4, True)]
+    none = TEXT.project_ids([])
+    runs = list(small_runs(_list(*[(100_000, 333)] * 60), ReadShape(TEXT, none)))
+    assert max(stop - start for start, stop, _ in runs) <= 3  # offsets take memory, too
+
+
 def test_dictionaries_are_read_one_by_one() -> None:
     schema = Schema.from_arrow(pa.schema({"d": pa.dictionary(pa.int8(), pa.string())}))
     assert [each[2] for each in small_runs(_list((1, 500), (1, 500)), ReadShape(schema, schema))] == [False]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -131,3 +132,14 @@ def test_runs_in_the_cache_are_one(snapshot: Snapshot, budget: int) -> None:
     assert sum(run.stop - run.start for run in joined) == sum(run.stop - run.start for run in before)
     for found in (joined, runs()):
         assert pa.concat_tables([pa.Table.from_batches([run.read().batch]) for run in found]).equals(rows)
+
+
+def test_equal_values_are_read_in_pieces(tmp_path: Path) -> None:
+    """Each file has some hundred bytes, and more rows than a batch may have."""
+    for mode in ("create", *["append"] * 7):
+        tw.write_dataset(pa.table({"s": pa.repeat("x" * 20, 200_000)}), tmp_path / "t", mode=mode)
+    snapshot = open_snapshot(World(open_store(str(tmp_path / "t"))))
+    plan = plan_scan(snapshot, ScanOptions()).whole
+    batches = list(run_reads(snapshot, plan.reads, plan.fragments, plan.first_rows))
+    assert sum(batch.num_rows for batch in batches) == 1_600_000
+    assert max(batch.num_rows for batch in batches) <= 1 << 16
