@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -287,12 +287,12 @@ def test_another_schema_is_another_column(path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------- runs
-def _list(*fragments: tuple[int, int]) -> FragmentList:
-    """Fragments of these rows and bytes."""
+def _list(*fragments: tuple[int, int], ids: Sequence[int] | None = None) -> FragmentList:
+    """Fragments of these rows and bytes; their ids count from 0 on, unless given."""
     file = {"fields": (0, 1), "column_indices": (0, 1), "file_major_version": 2, "file_minor_version": 2}
     return FragmentList.of(
         Fragment(id=number, files=(DataFile(path=f"{number}.lance", file_size_bytes=size, **file),), physical_rows=rows)
-        for number, (rows, size) in enumerate(fragments)
+        for number, (rows, size) in zip(ids or range(len(fragments)), fragments, strict=True)
     )
 
 
@@ -314,12 +314,8 @@ def test_runs_are_cut() -> None:
 
 def test_runs_end_where_blocks_end() -> None:
     """Blocks are by id; ids have gaps, and a list may begin within a block."""
-    file = {"fields": (0, 1), "column_indices": (0, 1), "file_major_version": 2, "file_minor_version": 2}
     ids = [*range(20, 90, 3), *range(200, 400)]
-    fragments = FragmentList.of(
-        Fragment(id=id, files=(DataFile(path=f"{id}.lance", file_size_bytes=500, **file),), physical_rows=1)
-        for id in ids
-    )
+    fragments = _list(*[(1, 500)] * len(ids), ids=ids)
     starts = [start for start, _, _ in small_runs(fragments, ReadShape(TEXT, TEXT))]
     assert starts[:2] == [0, 8]
     for start in starts[3:]:
