@@ -12,10 +12,13 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from tablewright.data.fit_values import INTO_TABLE, fit_array
+from tablewright.data.rows import copied
 from tablewright.errors import SchemaMismatch
 
 __all__ = ["conform", "solid"]
 
+_WHOLE_BYTES_MIN = 4096
+_CUT_BYTES_MAX = 256 * 1024  # larger ones make a page of fair size by themselves
 _WITH_OFFSETS = (
     at.is_string,
     at.is_large_string,
@@ -45,17 +48,19 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, remedy: str = INTO_TABLE) 
 
 
 def solid(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with nested columns that the codec can take, also if it is a slice."""
-    return pa.RecordBatch.from_arrays([_solid(array) for array in batch.columns], schema=batch.schema)
+    """The batch with columns that the codec can take, and takes well, also if they are slices.
 
-
-def _solid(array: pa.Array) -> pa.Array:
-    """A nested array that begins at its buffers' beginning, and has them all.
-
-    The codec panics on slices of lists in structs, and refuses items of empty lists that come without an offset, as
-    Spark 4.0 sends them.
+    It panics on slices of lists in structs, and refuses items of empty lists that come without an offset, as Spark 4.0
+    sends them. Of any slice it counts the whole array, so that after a few small ones it takes a page for full.
     """
-    return pa.concat_arrays([array, array.slice(0, 0)]) if _is_unusual(array) else array
+    arrays = [copied(array) if _is_unusual(array) or _is_cut(array) else array for array in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+
+
+def _is_cut(array: pa.Array) -> bool:
+    """Whether it is a small slice of a larger array."""
+    whole = array.get_total_buffer_size()
+    return whole > _WHOLE_BYTES_MIN and 2 * array.nbytes < whole and array.nbytes < _CUT_BYTES_MAX
 
 
 def _is_unusual(array: pa.Array) -> bool:

@@ -19,7 +19,7 @@ import pyarrow.types as at
 
 from tablewright.format.row_set import Offsets
 
-__all__ = ["Mask", "Rows", "bits_of", "no_columns", "rows_where", "without_rows"]
+__all__ = ["Mask", "Rows", "bits_of", "copied", "no_columns", "rows_where", "without_rows"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -172,6 +172,16 @@ def _bitmap(mask: Mask) -> pa.BooleanArray:
 
 def _is_list(kind: pa.DataType) -> bool:
     return bool(at.is_list(kind) or at.is_large_list(kind) or at.is_map(kind))
+
+
+def copied(array: pa.Array) -> pa.Array:
+    """The values alone, without the buffers that they are a slice of.
+
+    >>> part = pa.array(range(1000)).slice(7, 2)
+    >>> part.get_total_buffer_size(), copied(part).get_total_buffer_size()
+    (8000, 16)
+    """
+    return pa.concat_arrays([array, array.slice(0, 0)])
 
 
 def no_columns(rows: int) -> pa.RecordBatch:

@@ -34,7 +34,7 @@ from tablewright.cache import CacheKind, process_cache
 from tablewright.data.context import ReadContext
 from tablewright.data.joined import WholeFragment, read_joined, read_whole
 from tablewright.data.read import FragmentReader
-from tablewright.data.rows import no_columns, without_rows
+from tablewright.data.rows import copied, no_columns, without_rows
 from tablewright.data.shape import ReadShape
 from tablewright.errors import TablewrightError
 from tablewright.format.fragment import DeletionFile, Fragment, FragmentList, decode_fragment
@@ -395,7 +395,7 @@ class SmallFragments:
 
     def _known_of(self, fetched: _Fetched, batch: pa.RecordBatch) -> tuple[_Known, bool]:
         is_kept = fetched.files is not None
-        columns = [_copied(column) if is_kept else column for column in batch.columns]
+        columns = [copied(column) if is_kept else column for column in batch.columns]
         return _Known(fetched.files or (), fetched.deleted, dict(zip(self._tokens, columns, strict=True))), is_kept
 
     def _one_by_one(self, fragments: Sequence[Fragment]) -> Iterator[tuple[_Known, bool]]:
@@ -454,11 +454,6 @@ def _keep(key: Hashable, raw: bytes, loaded: _Known, before: _Known | None) -> N
         known = _Known(loaded.files, loaded.deleted, {**before.columns, **loaded.columns})
     if (size := known.nbytes) <= _KEPT_BYTES_MAX:
         _kept.keep(key, (raw, known), size + len(raw) + _ENTRY_BYTES)
-
-
-def _copied(column: pa.Array) -> pa.Array:
-    """The values alone, without the buffers that they are a slice of."""
-    return pa.concat_arrays([column, column.slice(0, 0)])
 
 
 def _column_tokens(shape: ReadShape) -> Tokens:

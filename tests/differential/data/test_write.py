@@ -169,3 +169,15 @@ def test_a_stream_may_use_its_memory_again(tmp_path: Path) -> None:
     tw.write_dataset(batches(), tmp_path / "t", schema=pa.schema({"n": pa.int64()}))
     expected = np.repeat(np.arange(5), 1000).tolist()
     assert lance.dataset(tmp_path / "t").to_table()["n"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_small_slices_make_no_small_pages(tmp_path: Path, in_memory: bool) -> None:
+    """A stream of slices, as `table.to_reader(max_chunksize=1000)` is one, becomes the pages of the whole table."""
+    count = 300_000
+    table = pa.table({"n": np.arange(count), "t": pa.array(np.char.add("text ", np.arange(count).astype(str)))})
+    batches = table.to_batches(max_chunksize=1000)
+    (fragment,) = _write(_world(tmp_path), batches, in_memory=in_memory)
+    reader = LanceFileReader(str(tmp_path / data_path(fragment.files[0].path)))
+    assert [len(column.pages) for column in reader.metadata().columns] == [1, 1]
+    assert reader.read_all().to_table().equals(table)

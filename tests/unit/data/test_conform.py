@@ -105,3 +105,35 @@ def test_items_without_an_offset_get_one(kind: pa.DataType) -> None:
     assert found.to_pylist() == [[], []]
     offsets = values.buffers()[1]
     assert offsets is not None and offsets.size > 0
+
+
+SLICED = {
+    "numbers": pa.array(range(5000)),
+    "texts": pa.array([None if number % 7 == 0 else f"text {number}" for number in range(5000)]),
+    "structs": pa.array([None if number % 5 == 0 else {"a": number, "b": str(number)} for number in range(5000)]),
+    "lists": pa.array([[number] * (number % 3) for number in range(5000)]),
+    "vectors": pa.array([[number, 1.5] for number in range(5000)], pa.list_(pa.float32(), 2)),
+    "dictionary": pa.array([f"{number % 3}" for number in range(5000)]).dictionary_encode(),
+    "json": pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array([f"{number}" for number in range(5000)])),
+    "booleans": pa.array([number % 3 == 0 for number in range(50_000)]),
+    "nulls": pa.nulls(5000),
+}
+
+
+@pytest.mark.parametrize("name", SLICED)
+@pytest.mark.parametrize("cut", [(0, 9), (13, 50), (4990, 10)])
+def test_small_slices_are_copied(name: str, cut: tuple[int, int]) -> None:
+    """Of a slice, the codec counts the whole array."""
+    part = SLICED[name].slice(*cut)
+    found = solid(pa.record_batch({"c": part})).column("c")
+    found.validate(full=True)
+    assert found.equals(part) and found.type == part.type
+    assert found.get_total_buffer_size() < 4096
+
+
+def test_what_is_whole_or_large_is_not_copied() -> None:
+    whole, large = pa.array(range(5000)), pa.array(range(100_000))
+    for array in (whole, whole.slice(100), large.slice(7, 40_000)):
+        found = solid(pa.record_batch({"c": array})).column("c")
+        (_, given), (_, kept) = array.buffers(), found.buffers()
+        assert given is not None and kept is not None and given.address == kept.address
