@@ -48,10 +48,11 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, remedy: str = INTO_TABLE) 
 
 
 def solid(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with columns that the codec can take, and takes well, also if they are slices.
+    """The batch with a copy of each column that the codec can't take, or would write in tiny pages.
 
-    It panics on slices of lists in structs, and refuses items of empty lists that come without an offset, as Spark 4.0
-    sends them. Of any slice it counts the whole array, so that after a few small ones it takes a page for full.
+    The codec panics on slices of lists in structs, and refuses items of empty lists that come without an offset, as
+    Spark 4.0 sends them. When it decides whether a page is full, it counts all buffers of a slice's parent array, so
+    small slices of a large array would become a page for every few of them.
     """
     arrays = [copied(array) if _is_unusual(array) or _is_cut(array) else array for array in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)

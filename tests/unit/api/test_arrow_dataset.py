@@ -64,3 +64,16 @@ class TestPyarrowsVerbs:
                 fragment.scanner(*wrong)
         with pytest.raises(InvalidRequest, match="takes a pyarrow Expression"):
             ds.get_fragments("id > 1")
+
+
+def test_an_insert_moves_what_arrow_sees(tmp_path: Path) -> None:
+    """The rows of the new version, and the default options that Arrow's own scanner does not know."""
+    tw.write_dataset({"id": [1, 2, 3]}, tmp_path / "t")
+    plain = tw.dataset(tmp_path / "t")
+    with_ids = tw.dataset(tmp_path / "t", default_scan_options={"with_row_id": True})
+    for dataset in (plain, with_ids):
+        dataset.insert(pa.table({"id": [4]}))
+    assert pads.Scanner.from_dataset(plain).to_table()["id"].to_pylist() == [1, 2, 3, 4]
+    with pytest.raises(UnsupportedFeature, match="with_row_id"):
+        pads.Scanner.from_dataset(with_ids).to_table()
+    assert with_ids.to_table().column_names == ["id", "_rowid"]

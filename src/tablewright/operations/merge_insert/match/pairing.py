@@ -167,7 +167,10 @@ class _Finder:
         self._task, self._keys = task, keys
 
     def parts(self, parts: Iterable[Part]) -> Iterator[list[Part]]:
-        """Parts together, as many as make a lookup worth its price."""
+        """Bundles of parts with enough rows for a lookup to pay.
+
+        Neighbouring runs of a bundle are joined, so that a store that answers slowly gets more requests at a time.
+        """
         price = 0 if self._keys is None else self._keys.rows_per_call
         enough = min(_BUNDLE_ROWS_MAX, max(_BUNDLE_ROWS_MIN, price))
         bundle: list[Part] = []
