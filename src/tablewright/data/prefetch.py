@@ -20,14 +20,19 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import chain
 from typing import Generic, TypeVar
 
-__all__ = ["prefetch", "spread"]
+__all__ = ["prefetch", "processors", "spread"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-_THREADS = min(
-    16, max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2) + 1
-)
+
+def processors() -> int:
+    """How many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+_THREADS = min(16, max(2, processors()) + 1)
 _HELPERS = max(1, _THREADS - 2)
 _lock = threading.Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}

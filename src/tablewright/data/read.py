@@ -28,10 +28,11 @@ from tablewright.data.encoder import ClosedFile, DataFileReader
 from tablewright.data.foreign import check_size
 from tablewright.data.idle import Idle, for_one_read, process_readers
 from tablewright.data.layout import FileMap
-from tablewright.data.rows import Mask, Rows, no_columns
+from tablewright.data.rows import Rows, no_columns
 from tablewright.data.shape import ReadShape
 from tablewright.data.system_columns import SystemColumns
 from tablewright.errors import CorruptTable, UnsupportedFeature
+from tablewright.format.arrow_bits import Bools
 from tablewright.format.fragment import DataFile, Fragment
 from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
@@ -86,7 +87,7 @@ class FragmentReader:
         self.fragment, self._shape = fragment, shape
         self._vector = context.deletion_vector(fragment)
         self._deleted: Offsets | None = None
-        self._live: Mask | None = None
+        self._live: Bools | None = None
         self._files = [_open(file) for file in (files_to_open(context, fragment, shape) if files is None else files)]
         if shape.required:
             _check_held(fragment, shape, self._files)
@@ -109,7 +110,7 @@ class FragmentReader:
         return [cls(context, fragment, shape, files) for fragment, files in zip(fragments, looked_at, strict=True)]
 
     @property
-    def live(self) -> Mask | None:
+    def live(self) -> Bools | None:
         """One bool per physical row: whether it is live; ``None`` if all are."""
         if self._live is None and self._vector is not None:
             self._live = self._vector.absent_mask(self.fragment.physical_rows)

@@ -13,15 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as at
 
+from tablewright.format.arrow_bits import Bools, mask_of
 from tablewright.format.row_set import Offsets
 
-__all__ = ["Mask", "Rows", "bits_of", "copied", "no_columns", "rows_where", "without_rows"]
-
-Mask = npt.NDArray[np.bool_]
+__all__ = ["Rows", "copied", "no_columns", "rows_where", "without_rows"]
 
 _SEARCH_COST = 16  # a binary search, in rows whose offsets are expanded
 _FEW, _MOST = 0.1, 0.85  # shares of rows beyond which a bitmap is quicker than positions
@@ -77,9 +75,9 @@ class Rows:
             return Rows(self.batch.slice(len(gone)), self.start + len(gone))
         if positions[0] == count - len(gone):
             return Rows(self.batch.slice(0, count - len(gone)), self.start)
-        return Rows(_chosen(self.batch, _mask_without(positions, count)), self.start, gone=gone)
+        return Rows(_chosen(self.batch, _mask_without(positions, count), count - len(gone)), self.start, gone=gone)
 
-    def where(self, mask: Mask) -> Rows:
+    def where(self, mask: Bools) -> Rows:
         """The rows where the mask is true. One run of them is a slice, without copying."""
         kept = np.flatnonzero(mask)
         if len(kept) == len(self):
@@ -87,7 +85,7 @@ class Rows:
         if not len(kept) or kept[-1] - kept[0] + 1 == len(kept):
             batch = self.batch.slice(int(kept[0]) if len(kept) else 0, len(kept))
         else:
-            batch = _chosen(self.batch, mask, kept)
+            batch = _chosen(self.batch, mask, len(kept), kept)
         return Rows(batch, chosen=self.offsets_at(kept))
 
     def slice(self, begin: int, end: int) -> Rows:
@@ -105,47 +103,27 @@ class Rows:
 
 def without_rows(batch: pa.RecordBatch, positions: Offsets) -> pa.RecordBatch:
     """A batch but its rows at these positions, of which none comes twice."""
-    return _chosen(batch, _mask_without(positions, batch.num_rows))
+    return _chosen(batch, _mask_without(positions, batch.num_rows), batch.num_rows - len(positions))
 
 
-def _mask_without(positions: Offsets, count: int) -> Mask:
+def _mask_without(positions: Offsets, count: int) -> Bools:
     mask = np.ones(count, np.bool_)
     mask[positions] = False
     return mask
 
 
-def rows_where(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
-    """The rows of a batch where the mask is true; null counts as false.
+def rows_where(batch: pa.RecordBatch, mask: Bools) -> pa.RecordBatch:
+    """The rows of a batch where the mask is true.
 
-    >>> rows_where(pa.record_batch({"a": [5, 6, 7, 8]}), pa.array([True, None, False, True])).to_pydict()
+    >>> rows_where(pa.record_batch({"a": [5, 6, 7, 8]}), np.array([True, False, False, True])).to_pydict()
     {'a': [5, 8]}
     """
-    if mask.null_count:
-        mask = mask.fill_null(False)
-    share = mask.true_count / max(1, len(mask))
-    if share in (0.0, 1.0):
-        return batch.slice(0, mask.true_count)
-    if not batch.num_columns:
-        return no_columns(mask.true_count)
-    if not _FEW < share < _MOST and not any(_is_list(kind) for kind in batch.schema.types):
-        return batch.filter(mask)
-    return _chosen(batch, bits_of(mask))
+    count = int(np.count_nonzero(mask))
+    return batch.slice(0, count) if count in (0, len(mask)) else _chosen(batch, mask, count)
 
 
-def bits_of(mask: pa.BooleanArray) -> Mask:
-    """A mask without nulls as numpy has it; much faster than Arrow's own conversion."""
-    bits = mask.buffers()[1]
-    if bits is None or not len(mask):
-        return np.zeros(len(mask), np.bool_)
-    first, rest = divmod(mask.offset, 8)
-    packed = np.frombuffer(memoryview(bits), np.uint8)[first:]
-    found: Mask = np.unpackbits(packed, count=rest + len(mask), bitorder="little")[rest:].view(np.bool_)
-    return found
-
-
-def _chosen(batch: pa.RecordBatch, mask: Mask, places: Offsets | None = None) -> pa.RecordBatch:
-    """Each column by the quicker way. ``places`` are the positions where the mask is true, if they are known."""
-    count = int(np.count_nonzero(mask)) if places is None else len(places)
+def _chosen(batch: pa.RecordBatch, mask: Bools, count: int, places: Offsets | None = None) -> pa.RecordBatch:
+    """Each column by the quicker way. ``places`` are the ``count`` positions where the mask is true, if known."""
     by_position = _FEW * len(mask) < count < _MOST * len(mask)
     positions = bits = None
     columns = []
@@ -154,20 +132,13 @@ def _chosen(batch: pa.RecordBatch, mask: Mask, places: Offsets | None = None) ->
             positions = _positions(mask, places) if positions is None else positions
             columns.append(column.take(positions))
         else:
-            bits = _bitmap(mask) if bits is None else bits
+            bits = mask_of(mask) if bits is None else bits
             columns.append(column.filter(bits))
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema) if columns else no_columns(count)
 
 
-def _positions(mask: Mask, places: Offsets | None) -> pa.Array:
+def _positions(mask: Bools, places: Offsets | None) -> pa.Array:
     return pa.array(np.flatnonzero(mask) if places is None else places)
-
-
-def _bitmap(mask: Mask) -> pa.BooleanArray:
-    bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
-    bitmap = pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits], null_count=0)
-    assert isinstance(bitmap, pa.BooleanArray), "its type is a boolean"
-    return bitmap
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -15,13 +15,14 @@ Arrow, the data-file codec and the object stores release the interpreter lock wh
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
+
+from tablewright.data.prefetch import processors
 
 __all__ = ["Flow", "default_threads", "flow"]
 
@@ -34,8 +35,7 @@ _live: weakref.WeakSet[Flow[Any, Any]] = weakref.WeakSet()
 
 def default_threads() -> int:
     """As many threads as this process may use processors."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    return processors()
 
 
 def flow(

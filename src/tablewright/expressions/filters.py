@@ -3,7 +3,7 @@
 Three-valued logic ends here: a row stays only where the filter is true, so a null drops it. ``regexp_match`` counts as
 true where it finds something (Lance coerces its list of groups), anywhere that AND, OR and NOT reach from the top.
 Arrow evaluates its own expressions; the columns that one reads are a superset, found by looking for their names
-in its text. Simple SQL is evaluated by Arrow's kernels too (:mod:`.kernels`), all other by DataFusion.
+in its text. Simple SQL is evaluated by kernels of Arrow's and numpy's (:mod:`.kernels`), all other by DataFusion.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tablewright.expressions.arrow_sets import with_unknown_nulls
 from tablewright.expressions.kernels import Condition, as_mask
 from tablewright.expressions.scope import SchemaLike, Scope, empty_batch, with_system_columns
 from tablewright.expressions.sql import CompiledExpression, QuotedNames, compile_sql
+from tablewright.format.arrow_bits import Bools, bools_of, mask_of
 
 __all__ = ["Filter", "Predicate", "compile_filter"]
 
@@ -44,18 +45,18 @@ class Predicate:
         """Whether few rows are likely to match; false if that can't be said."""
         return self.simple is not None and self.simple.is_selective
 
-    def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """True where the filter is true; false or null elsewhere."""
+    def mask(self, batch: pa.RecordBatch) -> Bools:
+        """For which rows the filter is true; null counts as false."""
         if self.simple is not None:
             return self.simple.mask(batch)
         if self.sql is not None:
-            return as_mask(self.sql.evaluate(batch))
+            return bools_of(as_mask(self.sql.evaluate(batch)))
         assert self.arrow is not None, "a predicate has one of three forms"
-        return as_mask(_arrow_values(batch.select(list(self.columns)), self.arrow))
+        return bools_of(as_mask(_arrow_values(batch.select(list(self.columns)), self.arrow)))
 
     def filter(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows for which the filter is true."""
-        return batch.filter(self.mask(batch))
+        return batch.filter(mask_of(self.mask(batch)))
 
 
 def compile_filter(

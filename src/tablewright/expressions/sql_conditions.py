@@ -61,11 +61,9 @@ def conditions_of(predicate: Predicate, schema: SchemaLike | pa.Schema) -> Tree:
 def _of_kernel(condition: Condition) -> Tree:
     """The conditions of Arrow's kernels have literals in the column's type."""
     function = condition.function
-    if function in ("and_kleene", "or_kleene"):
+    if function in ("AND", "OR"):
         parts = tuple(_of_kernel(operand) for operand in condition.operands)
-        return And(parts) if function == "and_kleene" else Or(parts)
-    if function == "invert":
-        return Not(_of_kernel(condition.operands[0]))
+        return And(parts) if function == "AND" else Or(parts)
     column = condition.operands[0]
     if not isinstance(column, str):
         return Unknown()

@@ -20,7 +20,6 @@ from functools import lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablewright.checks import check_text, listed
@@ -212,8 +211,7 @@ def match_file(task: FileTask, store: Store) -> RowSet:
     predicate, found = task.predicate(), [np.array([], np.int64)]
     for positions, batch in _live_batches(task, store, predicate):
         if predicate is not None:
-            mask = pc.fill_null(predicate.mask(batch), False).to_numpy(zero_copy_only=False)
-            positions = positions[mask]
+            positions = positions[predicate.mask(batch)]
         found.append(positions)
     return RowSet.of(np.concatenate(found))
 

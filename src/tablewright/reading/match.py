@@ -13,12 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablewright.data.context import ReadContext
 from tablewright.data.prefetch import spread
-from tablewright.data.read import Rows
 from tablewright.data.task_context import TaskContext
 from tablewright.expressions.filters import Filter, compile_filter
 from tablewright.expressions.scope import SYSTEM_COLUMNS
@@ -113,8 +111,8 @@ def _match(part: Part) -> _Found:
     rows_read = bytes_read = 0
     for scan, rows, mask in judged(part.read() if isinstance(part, ChosenPart) else rows_of(part)):
         rows_read, bytes_read = rows_read + len(rows), bytes_read + rows.batch.nbytes
-        if mask.true_count:
-            matches.append((scan.fragment.id, _where(rows, mask)))
+        if mask.any():
+            matches.append((scan.fragment.id, rows.offsets_at(np.flatnonzero(mask))))
     return _Found(matches, rows_read, bytes_read)
 
 
@@ -123,10 +121,6 @@ def _match_run(run: SmallRun) -> _Found:
     ids = run.scan.fragments.ids
     matches = [(int(ids[position]), rows.offsets[part]) for position, part in rows.by_fragment(places)]
     return _Found(matches, len(rows), int(rows.batch.nbytes))
-
-
-def _where(rows: Rows, mask: pa.BooleanArray) -> Offsets:
-    return rows.offsets_at(pc.indices_nonzero(mask).to_numpy().astype(np.int64))
 
 
 def live_rows(context: ReadContext, fragments: Iterable[Fragment]) -> dict[int, RowSet]:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablewright.data.context import ReadContext
 from tablewright.data.read import Rows, beside
 from tablewright.data.shape import ReadShape
 from tablewright.data.small import SmallFragments, SmallRows, small_runs
 from tablewright.data.system_columns import SystemColumns
+from tablewright.format.arrow_bits import Bools
 from tablewright.format.fragment import FragmentList
 from tablewright.format.row_address import RowAddress
 from tablewright.format.row_set import Offsets
@@ -105,11 +105,11 @@ class SmallRun:
     def places(self) -> tuple[SmallRows, Offsets]:
         """The rows, and the places among them of those that match the filter."""
         rows = self.read()
-        return rows, pc.indices_nonzero(self._mask(rows)).to_numpy().astype(np.int64)
+        return rows, np.flatnonzero(self._mask(rows))
 
     def count(self) -> int:
         """How many rows match the filter."""
-        return int(self._mask(self.read()).true_count)
+        return int(np.count_nonzero(self._mask(self.read())))
 
     def matches(self) -> list[Matches]:
         """The rows that match, by fragment; all of them together if no further column has to be read."""
@@ -129,11 +129,10 @@ class SmallRun:
             for position, part in rows.by_fragment(places)
         ]
 
-    def _mask(self, rows: SmallRows) -> pa.BooleanArray:
+    def _mask(self, rows: SmallRows) -> Bools:
         predicate = self.scan.plan.predicate
         assert predicate is not None
-        mask = predicate.mask(rows.batch)
-        return pc.fill_null(mask, False) if mask.null_count else mask
+        return predicate.mask(rows.batch)
 
 
 def runs_of(scan: SmallScan, *, all_wanted: bool = False) -> Iterator[SmallRun | range]:

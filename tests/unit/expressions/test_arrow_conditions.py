@@ -4,10 +4,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pads
 import pytest
 from tests.unit.expressions.tree_truth import truth
 
 from tablewright.expressions.arrow_conditions import arrow_tree
+from tablewright.expressions.arrow_sets import with_unknown_nulls
 from tablewright.expressions.filters import compile_filter
 
 X, S, F, B = pc.field("x"), pc.field("s"), pc.field("f"), pc.field("b")
@@ -36,7 +38,9 @@ def test_the_tree_is_true_for_the_rows_that_arrow_keeps(expression: Any) -> None
     tree = arrow_tree(expression, BATCH.schema)
     assert str(tree) != "?"
     rows = [{name: array[place].as_py() for name, array in COLUMNS.items()} for place in range(BATCH.num_rows)]
-    expected = compile_filter(expression, BATCH.schema).mask(BATCH).to_pylist()
+    asked = {"answer": with_unknown_nulls(expression)}
+    expected = pads.dataset(BATCH).to_table(columns=asked)["answer"].to_pylist()
+    assert compile_filter(expression, BATCH.schema).mask(BATCH).tolist() == [answer is True for answer in expected]
     assert [truth(tree, row) for row in rows] == expected
 
 

@@ -89,10 +89,10 @@ def test_a_tensor_with_a_permutation() -> None:
     kind = pa.fixed_shape_tensor(pa.int32(), (2, 2), permutation=[1, 0])
     predicate = compile_filter("t is null", pa.schema({"t": kind}))
     values = pa.ExtensionArray.from_storage(kind, pa.array([[1, 2, 3, 4], None], pa.list_(pa.int32(), 4)))
-    assert predicate.mask(pa.record_batch([values], ["t"])).to_pylist() == [False, True]
+    assert predicate.mask(pa.record_batch([values], ["t"])).tolist() == [False, True]
 
 
 def test_moments_are_compared_with_moments() -> None:
     assert compile_filter("ts > '2020-01-01'", SCHEMA).mask(
         pa.record_batch({"ts": pa.array([dt.datetime(2021, 1, 1)], pa.timestamp("us"))})
-    ).to_pylist() == [True]
+    ).tolist() == [True]

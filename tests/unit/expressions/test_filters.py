@@ -147,8 +147,8 @@ def test_a_struct_may_come_without_unused_children() -> None:
 
 
 def test_no_rows_and_no_columns(rows: pa.RecordBatch) -> None:
-    assert compile_filter("x = 1", SCHEMA).mask(rows.slice(0, 0)).to_pylist() == []
-    assert compile_filter("1 = 1", SCHEMA).mask(rows).to_pylist() == [True] * 6
+    assert compile_filter("x = 1", SCHEMA).mask(rows.slice(0, 0)).tolist() == []
+    assert compile_filter("1 = 1", SCHEMA).mask(rows).tolist() == [True] * 6
 
 
 ARROW = [

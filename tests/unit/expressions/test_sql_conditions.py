@@ -67,7 +67,7 @@ UNKNOWN = [
 
 
 def expected(predicate: Any) -> list[bool]:
-    return [bool(value) for value in predicate.mask(BATCH).to_pylist()]
+    return list(map(bool, predicate.mask(BATCH)))
 
 
 @pytest.mark.parametrize("sql", ANSWERED)

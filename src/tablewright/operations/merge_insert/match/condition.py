@@ -130,10 +130,9 @@ def rows_of_both(used: Sequence[str], source: pa.RecordBatch, target: pa.RecordB
 def true_where(predicate: Predicate, batch: pa.RecordBatch) -> Mask:
     """For which rows a predicate is true; one that fails on a row is :class:`InvalidMerge`."""
     try:
-        mask = predicate.mask(batch)
+        return predicate.mask(batch)
     except InvalidRequest as error:
         raise InvalidMerge(str(error)) from error
-    return mask.fill_null(False).to_numpy(zero_copy_only=False)
 
 
 def _struct(batch: pa.RecordBatch) -> pa.Array:
