@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablewright.data.encoder import DataFileReader
 from tablewright.data.foreign import check_types
 from tablewright.data.layout import FileLayout, FileMap, map_file, paths_of
-from tablewright.data.sizes import DEFAULT_LIMITS, RowLimits, RowSizes
+from tablewright.data.sizes import PIECE_ROWS_MAX, RowSizes
 from tablewright.errors import UnsupportedFeature
 from tablewright.format.blobs import prepared_blobs
 from tablewright.format.field import is_blob, is_blob_v2, is_one_column
@@ -32,15 +32,15 @@ Ids = tuple[int, ...]
 _LAYOUTS_MAX, _SHAPES_MAX = 1024, 64
 _LEAVES_ONLY_FROM = (2, 1)
 _layouts: dict[tuple[bytes, str], FileLayout] = {}
-_shapes: dict[tuple[int, Ids, RowLimits], ReadShape] = {}
+_shapes: dict[tuple[int, Ids, int], ReadShape] = {}
 
 
-def read_shape(table: Schema, wanted: Schema, limits: RowLimits = DEFAULT_LIMITS) -> ReadShape:
+def read_shape(table: Schema, wanted: Schema, rows_max: int = PIECE_ROWS_MAX) -> ReadShape:
     """A shape that other reads of this schema may have used before. ``wanted`` is a projection of ``table`` to ids."""
-    key = (id(table), tuple(node.id for node in wanted.fields), limits)
+    key = (id(table), tuple(node.id for node in wanted.fields), rows_max)
     shape = _shapes.get(key)
     if shape is None or shape.table is not table or shape.wanted != wanted:
-        shape = ReadShape(table, wanted, limits)
+        shape = ReadShape(table, wanted, rows_max)
         if len(_shapes) >= _SHAPES_MAX:
             _shapes.clear()
         _shapes[key] = shape
@@ -48,15 +48,15 @@ def read_shape(table: Schema, wanted: Schema, limits: RowLimits = DEFAULT_LIMITS
 
 
 class ReadShape:
-    """``wanted``, a projection of ``table``; ``limits`` bound how many rows are read at a time."""
+    """``wanted``, a projection of ``table``; ``rows_max`` bounds how many rows are read at a time."""
 
-    def __init__(self, table: Schema, wanted: Schema, limits: RowLimits = DEFAULT_LIMITS) -> None:
+    def __init__(self, table: Schema, wanted: Schema, rows_max: int = PIECE_ROWS_MAX) -> None:
         self.table, self.wanted = table, wanted
         self.describes = _describes(wanted)
         self.schema: pa.Schema = wanted.to_arrow().remove_metadata()
         self.columns = [(column.id, field.type) for column, field in zip(wanted.top_level, self.schema, strict=True)]
         self.required = frozenset(column.id for column in wanted.top_level if not column.nullable)
-        self.sizes = RowSizes(table, wanted, limits)
+        self.sizes = RowSizes(table, wanted, rows_max)
         self._leaves = frozenset(field.id for field in wanted.fields if not wanted.children(field.id))
         self._structs = frozenset(
             node.id

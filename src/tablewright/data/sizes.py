@@ -6,8 +6,6 @@ factor for decoding. The estimate decides how many rows are read at a time; a wr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as at
@@ -18,33 +16,23 @@ from tablewright.format.fragment.entries import FragmentFiles, files_of
 from tablewright.format.schema import Schema
 from tablewright.format.wire import Ints
 
-__all__ = ["DEFAULT_LIMITS", "RowLimits", "RowSizes"]
+__all__ = ["PIECE_ROWS_MAX", "RowSizes"]
 
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCHES_PER_PIECE = 2
-_ROWS_MIN, _ROWS_MAX_VARIABLE = 64, 1 << 16
+_ROWS_MIN, _ROWS_MAX, _ROWS_MAX_VARIABLE = 64, 1 << 18, 1 << 16
 _WIDE_BATCH_BYTES, _WIDE_ROWS_MIN = 64 * 1024 * 1024, 4  # for rows so wide that the minimum of rows would be gigabytes
+PIECE_ROWS_MAX = 1 << 20
 _VARIABLE_BYTES_MIN, _VARIABLE_BYTES_UNKNOWN = 16, 64
 _BLOB_BYTES_UNKNOWN = 16 * 1024
 _GROWTH = 3  # what text and lists take in memory, compared with the file
 
 
-@dataclass(frozen=True, slots=True)
-class RowLimits:
-    """How many rows a batch has at most, and a piece, which one thread reads batch by batch."""
-
-    batch: int = 1 << 18
-    piece: int = 1 << 20
-
-
-DEFAULT_LIMITS = RowLimits()
-
-
 class RowSizes:
-    """Widths of the rows of ``wanted``, a projection of ``table``, and how many are read at a time."""
+    """Widths of the rows of ``wanted``, a projection of ``table``; ``rows_max`` bounds the rows of a piece."""
 
-    def __init__(self, table: Schema, wanted: Schema, limits: RowLimits = DEFAULT_LIMITS) -> None:
-        self._table, self._limits = table, limits
+    def __init__(self, table: Schema, wanted: Schema, rows_max: int = PIECE_ROWS_MAX) -> None:
+        self._table, self._rows_max = table, rows_max
         fields = zip(table.top_level, table.to_arrow(), strict=True)
         widths = {column.id: fixed_width(field.type) for column, field in fields}
         columns = [column.id for column in wanted.top_level]
@@ -105,13 +93,13 @@ class RowSizes:
 
     def rows_per_batch(self, fragment: Fragment) -> int:
         """How many rows make a batch that stays in the processor's caches."""
-        return min(self._fitting_rows(fragment), _ROWS_MAX_VARIABLE if self._variable else self._limits.batch)
+        return min(self._fitting_rows(fragment), _ROWS_MAX_VARIABLE if self._variable else _ROWS_MAX)
 
     def rows_per_piece(self, fragment: Fragment) -> int:
         """How many rows one request to the codec covers: larger ones lose the warm memory, smaller ones cost calls."""
         if self._variable:
-            return min(_BATCHES_PER_PIECE * self.rows_per_batch(fragment), self._limits.piece)
-        return min(_BATCHES_PER_PIECE * self._fitting_rows(fragment), self._limits.piece)
+            return min(_BATCHES_PER_PIECE * self.rows_per_batch(fragment), self._rows_max)
+        return min(_BATCHES_PER_PIECE * self._fitting_rows(fragment), self._rows_max)
 
     def _fitting_rows(self, fragment: Fragment) -> int:
         width = max(1, self.bytes_per_row(fragment))

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from tablewright.data.prefetch import processors
 from tablewright.data.read import FragmentReader, Rows, beside
 from tablewright.data.rows import rows_where
 from tablewright.data.shape import ReadShape, read_shape
-from tablewright.data.sizes import DEFAULT_LIMITS, RowLimits
+from tablewright.data.sizes import PIECE_ROWS_MAX
 from tablewright.data.system_columns import SystemColumns
 from tablewright.expressions.filters import Predicate
 from tablewright.format.arrow_bits import Bools
@@ -41,8 +41,7 @@ from tablewright.reading.projection import RowLayout, Selection
 __all__ = ["FragmentScan", "Matches", "ReadPlan", "TakeLimits", "count_rows_that_match", "judged", "match_rows"]
 
 
-_FILTERED_BATCH_ROWS = 1 << 16
-_FILTERED_PIECE_ROWS = 1 << 18
+_SHARED_PIECE_ROWS = 1 << 18
 _JUDGED_TOGETHER_ROWS = 1 << 14
 
 
@@ -128,8 +127,8 @@ class ReadPlan:
 
     def shapes(self) -> tuple[ReadShape, ReadShape]:
         """What both steps read."""
-        limits = DEFAULT_LIMITS if self.predicate is None else _filtered_limits()
-        first = read_shape(self.filtered or self.table, self.first.fields, limits)
+        rows_max = PIECE_ROWS_MAX if self.predicate is None else _filtered_rows_max()
+        first = read_shape(self.filtered or self.table, self.first.fields, rows_max)
         return first, read_shape(self.table, self.rest.fields)
 
     @property
@@ -140,17 +139,13 @@ class ReadPlan:
         return tuple(name for name in self.first.names if name in needed)
 
 
-def _filtered_limits() -> RowLimits:
-    """How many rows are read at a time for a filter.
+def _filtered_rows_max() -> int:
+    """How many rows a piece has at most for a filter.
 
-    A batch that was judged is freed, and the codec decodes the next one into the same memory: batches of 65,536 rows
-    save a third of the page faults of larger ones, and smaller ones cost more calls than that saves. The codec decodes
-    on a thread of its own while ours judges, so a piece occupies two processors: where there are more, pieces are small
-    enough that threads share them.
+    The codec decodes on a thread of its own while ours judges, so a piece occupies two processors. Where there are
+    more, pieces are small enough that threads share a fragment; on two, more threads cost a fifth more processor time.
     """
-    if processors() <= 2:
-        return RowLimits(batch=_FILTERED_BATCH_ROWS)
-    return RowLimits(batch=_FILTERED_BATCH_ROWS, piece=_FILTERED_PIECE_ROWS)
+    return PIECE_ROWS_MAX if processors() <= 2 else _SHARED_PIECE_ROWS
 
 
 def _in_another_form(filtered: Schema) -> set[str]:
@@ -305,15 +300,8 @@ def judged(found: Iterable[tuple[FragmentScan, Rows]]) -> Iterator[tuple[Fragmen
 
 
 def match_rows(found: Iterable[tuple[FragmentScan, Rows]]) -> list[Matches]:
-    """Those of the rows that match the filter.
-
-    Where more columns have to be read of them, the matches of a fragment come together: that takes fewer requests.
-    """
-    matches = [Matches(scan, _matching(scan.plan, rows, mask)) for scan, rows, mask in judged(found) if mask.any()]
-    if len(matches) < 2 or not matches[0].scan.plan.rest.names:
-        return matches
-    by_fragment = groupby(matches, lambda match: match.scan)
-    return [Matches(scan, rows) for scan, some in by_fragment for rows in _together([match.rows for match in some])]
+    """Those of the rows that match the filter."""
+    return [Matches(scan, _matching(scan.plan, rows, mask)) for scan, rows, mask in judged(found) if mask.any()]
 
 
 def count_rows_that_match(found: Iterable[tuple[FragmentScan, Rows]]) -> int:
@@ -353,14 +341,6 @@ def _matching(plan: ReadPlan, rows: Rows, mask: Bools) -> Rows:
     if plan.rest.names:
         return rows.with_batch(kept).where(mask)
     return Rows(rows_where(kept, mask))  # the offsets are not asked for
-
-
-def _together(parts: list[Rows]) -> list[Rows]:
-    """Rows of a fragment, in order, as one batch, unless their dictionaries have too many values for that."""
-    batches = joined([part.batch for part in parts])
-    if len(batches) > 1:
-        return parts
-    return [Rows(batches[0], chosen=np.concatenate([part.offsets for part in parts]))]
 
 
 def _among(rows: Rows, offsets: Offsets) -> Rows:

@@ -13,7 +13,6 @@ import tablewright as tw
 from tablewright.data.encoder import DataFileReader
 from tablewright.data.read import FragmentReader, read_fragment
 from tablewright.data.shape import ReadShape, read_shape
-from tablewright.data.sizes import RowLimits
 from tablewright.errors import CorruptTable
 from tablewright.format.schema import Schema
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
@@ -148,7 +147,7 @@ def test_reads_of_one_schema_share_their_shape() -> None:
     wanted = schema.project_ids([1])
     shape = read_shape(schema, wanted)
     assert read_shape(schema, schema.project_ids([1])) is shape
-    assert read_shape(schema, wanted, RowLimits(piece=10)) is not shape
+    assert read_shape(schema, wanted, 10) is not shape
     assert read_shape(schema, schema) is not shape
     other = Schema.from_arrow(schema.to_arrow())
     assert read_shape(other, other.project_ids([1])).table is other

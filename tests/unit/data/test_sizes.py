@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablewright as tw
-from tablewright.data.sizes import RowLimits, RowSizes, fixed_width
+from tablewright.data.sizes import RowSizes, fixed_width
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
 from tablewright.world import World
@@ -41,7 +41,7 @@ def test_sizes_follow_the_width_of_rows(tmp_path: Path) -> None:
     assert RowSizes(schema, schema).rows_per_piece(fragment) == 2 * rows("id", "vector", "text")
     numbers = schema.project_ids([0])
     assert RowSizes(schema, numbers).rows_per_piece(fragment) == 1 << 20
-    assert RowSizes(schema, numbers, RowLimits(piece=1 << 18)).rows_per_piece(fragment) == 1 << 18
+    assert RowSizes(schema, numbers, 1 << 18).rows_per_piece(fragment) == 1 << 18
 
 
 @pytest.mark.parametrize(("megabytes", "rows"), [(0.1, 64), (1, 21), (4, 5), (40, 4), (400, 4)])

@@ -179,36 +179,11 @@ def test_readers_are_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(("processors", "piece_rows"), [(1, 1 << 20), (2, 1 << 20), (8, 1 << 18)])
-def test_how_many_rows_a_filter_reads_at_a_time(
+def test_threads_share_a_fragment_where_a_piece_leaves_processors_idle(
     table: tuple[Snapshot, list[int]], processors: int, piece_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With more than two processors threads share a fragment; without a filter pieces are large either way."""
     monkeypatch.setattr(scan_fragment, "processors", lambda: processors)
     snapshot, _ = table
-    for filter, batch, piece in ((None, 1 << 18, 1 << 20), ("a > 3", 1 << 16, piece_rows)):
+    for filter, rows in ((None, 1 << 20), ("a > 3", piece_rows)):
         plan = plan_scan(snapshot, ScanOptions(columns=["a"], filter=filter)).whole.reads
-        sizes = plan.shapes()[0].sizes
-        assert (sizes.rows_per_batch(snapshot.fragments[0]), sizes.rows_per_piece(snapshot.fragments[0])) == (
-            batch,
-            piece,
-        )
-
-
-def test_matches_of_a_fragment_come_together(
-    table: tuple[Snapshot, list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The remaining columns are read by few requests; where nothing remains to be read, batches stay as they are."""
-    monkeypatch.setattr(scan_fragment, "_FILTERED_BATCH_ROWS", 1000)
-    snapshot, live = table
-    for columns in (["s"], ["a"]):
-        options = ScanOptions(columns=columns, filter="a % 2 = 0", late_materialization=True)
-        plan = plan_scan(snapshot, options).whole.reads
-        scan = FragmentScan(snapshot, plan, plan.shapes(), snapshot.fragments[0], 0)
-        read = list(scan.read(0, 13_000))
-        assert 8 < len(read) <= 13  # some batches have no live rows
-        matches = scan_fragment.match_rows((scan, rows) for rows in read)
-        assert len(matches) == (1 if columns == ["s"] else len(read))
-        expected = [a for a in live if a < 13_000 and a % 2 == 0]
-        assert sum(map(len, matches)) == len(expected)
-        if columns == ["s"]:
-            assert matches[0].rows.offsets.tolist() == expected
+        assert plan.shapes()[0].sizes.rows_per_piece(snapshot.fragments[0]) == rows
