@@ -7,7 +7,7 @@ of these (:mod:`.row_order`), and the new fragments bring them along.
 Format: ``docs/format/transactions.md#rows-that-move``.
 
 Tests: ``tests/unit/operations/test_update.py``, ``tests/differential/operations/test_update.py``,
-``tests/unit/operations/rewrite/test_row_order.py``.
+``tests/unit/operations/rewrite/test_row_order.py``, ``tests/unit/operations/rewrite/test_move.py``.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from tablewright.operations.rewrite.row_order import RowOrder, row_order, window
 from tablewright.reading.fragment import FragmentScan
 from tablewright.reading.known_rows import KnownReads, KnownRows
 from tablewright.reading.projection import Selection
+from tablewright.storage.together import together
 from tablewright.storage.uncommitted import removed_on_failure
 from tablewright.world import World
 
@@ -96,7 +97,10 @@ def move_rows(
     file_version: str,
     limits: RewriteLimits,
 ) -> MovedRows:
-    """Write the changed rows, and hide the old ones. If it fails, no file stays."""
+    """Write the changed rows, and hide the old ones. If it fails, no file stays.
+
+    On a store that answers slowly both are under way at the same time.
+    """
     options = WriteOptions(
         max_rows_per_file=limits.rows_per_file,
         data_storage_version=file_version,
@@ -104,13 +108,18 @@ def move_rows(
     )
     order = _order(context, changes, limits, are_read=rows.selection is not None)
     stream = _Stream(context, table, rows, changes)
+    gone = [(change.fragment, change.changed | change.deleted) for change in changes]
+    sidecars: list[str] = []
     with removed_on_failure(world.store) as files:
-        sidecars: list[str] = []
-        fragments = write_fragments(world, table, stream.batches(order), options, sidecars=sidecars)
-        files.add([*data_paths(fragments), *sidecars])
-        gone = ((change.fragment, change.changed | change.deleted) for change in changes)
+
+        def write() -> tuple[Fragment, ...]:
+            fragments = write_fragments(world, table, stream.batches(order), options, sidecars=sidecars)
+            files.add([*data_paths(fragments), *sidecars])
+            return fragments
+
+        fragments, hidden = together(world.store, write, partial(hide_each, context, world, version, gone, files))
         return MovedRows(
-            hidden=hide_each(context, world, version, gone, files),
+            hidden=hidden,
             fragments=_with_row_ids(fragments, order.ids),
             rows_read=stream.rows_read,
             bytes_read=stream.bytes_read,
