@@ -219,6 +219,7 @@ class Workers:
 
     name = "workers"  # neither here nor on Spark
     in_process = False
+    on_this_machine = False
 
     def __init__(self, dies_at: int | None = None) -> None:
         self.dies_at, self.tasks = dies_at, 0

@@ -208,9 +208,9 @@ def test_only_metadata_comes_back(spark: Any, tmp_path: Path, name: str, monkeyp
         sizes.extend(len(result) for _, _, _, result in found)
         return iter(found)
 
-    def distributed(session: Any, payloads: Any) -> Any:
+    def distributed(session: Any, payloads: Any, *more: Any) -> Any:
         sent.extend(map(len, payloads))
-        return distribute(session, payloads)
+        return distribute(session, payloads, *more)
 
     monkeypatch.setattr(spark_answers, "_collect", weighed)
     monkeypatch.setattr(spark_tasks, "distribute", distributed)

@@ -60,8 +60,12 @@ def test_connect_serves_as_well(tmp_path: Path) -> None:
             return pa.Table.from_batches(batches).to_pylist()
         parts = engine.gather_frame(frame, write, world, schema, bytes_max=0).results
         print(sorted((row["id"], row["v"]) for part in parts for row in part))
-        count = lambda batches: sum(batch.num_rows for batch in batches)
-        print(sum(engine.exchange(read, [3, 4, 3], count, world, schema=schema, keys=["id"], partitions=2)))
+
+        def ranked(number, world):
+            yield 0, pa.RecordBatch.from_pylist([{"k": number, "v": [1, 2]}], keyed)
+        keyed = pa.schema({"k": pa.int64(), "v": pa.list_(pa.float32(), 2)})
+        count = lambda parts: sum(batch.num_rows for _, batch in parts)
+        print(sum(engine.exchange(ranked, [3, 4, 3], count, world, schema=keyed, keys=["k"], partitions=2)))
 
         from tablewright.paimon import BucketIndex, BucketOptions, assign_buckets
         keys = pa.table({"id": pa.array(range(50), pa.int64()), "area": ["eu", "us"] * 25})

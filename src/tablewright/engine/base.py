@@ -28,6 +28,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import pyarrow as pa
 
+from tablewright.engine.exchange import Ranked
 from tablewright.engine.groups import Finished, Message, OpenGroup, PlaceRows
 from tablewright.world import World
 
@@ -71,11 +72,14 @@ class Engine(Protocol):
     """Where tasks run.
 
     ``name`` is for printing (``"local"``, ``"spark"``); ``in_process`` says whether tasks run in this process and share
-    its memory.
+    its memory, ``on_this_machine`` whether they run where this process does, and read its temporary files.
     """
 
     name: str
     in_process: bool
+
+    @property
+    def on_this_machine(self) -> bool: ...
 
     def map(
         self,
@@ -101,9 +105,9 @@ class Engine(Protocol):
 
     def exchange(
         self,
-        produce: Callable[[T, World], Iterable[pa.RecordBatch]],
+        produce: Callable[[T, World], Iterable[Ranked]],
         tasks: Sequence[T],
-        consume: Callable[[Iterator[pa.RecordBatch]], R],
+        consume: Callable[[Iterator[Ranked]], R],
         world: World,
         *,
         schema: pa.Schema,
@@ -113,9 +117,9 @@ class Engine(Protocol):
     ) -> list[R]:
         """What ``consume`` returns for each partition that has rows, of all rows that ``produce`` yields; in no order.
 
-        Rows with equal ``keys`` are in one partition, of which there are at most ``partitions``. A partition is sorted
-        by all columns, ascending: nulls first, NaN last, strings by their bytes. ``schema`` is that of the batches, in
-        flat types that Spark has too.
+        Rows with equal ``keys`` are in one partition, of which there are at most ``partitions``. A partition comes by
+        ascending rank, and within a rank in no order. ``schema`` is that of the batches; ``keys`` hold 64-bit numbers
+        or bytes, without nulls.
         """
 
 

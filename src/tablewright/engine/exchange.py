@@ -1,74 +1,102 @@
-"""Rows by key in this process: a sort instead of a shuffle.
+"""Rows of many tasks that meet by key: which partition a row goes to, and the parts in which rows travel.
 
-1. The rows are sorted by key.
-2. They are cut at key boundaries into parts of about equal size, so rows with equal keys are in one part.
-3. Each part is sorted by all columns, ascending, in Spark's order: nulls first, NaN after all other numbers, strings by
-   their bytes. Where the keys are the first columns, step 1 has done that.
+1. A task *produces* batches of rows, each with a *rank* (:data:`Ranked`).
+2. Batches of one rank are collected to blocks. The hash of a row's key names its partition, and a block is cut into one
+   part for each partition (:func:`parts_of`). All of it works on whole columns: 20 ns for a row of two numbers.
+3. A partition gets its parts by ascending rank, and within a rank in no order.
 
-Spark makes other parts of the same rows. Columns are flat: numbers, texts, bytes, booleans, dates and times.
+So a consumer that has to hold one side of a join gives it the lower rank, and sees the other side as a stream. Whoever
+moves the parts never looks at a row: on two cores Spark matched 20 million rows of a key and a place in 7 s as parts,
+and in 23 s as rows of its own.
+
+Key columns hold 64-bit numbers or bytes, without nulls, and are equal by their bits. The hash is that of pandas, which
+is the same in every process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.types as at
+from pyarrow import ipc
 
-__all__ = ["partitioned"]
+__all__ = ["Part", "Ranked", "parts_of", "read_rows"]
+
+_BLOCK_ROWS, _BLOCK_BYTES = 1 << 20, 32 << 20
 
 
-def partitioned(rows: pa.Table, keys: Sequence[str], partitions: int) -> list[pa.Table]:
-    """The rows in at most this many parts that are not empty, each sorted; rows with equal keys are in one part.
+Ranked: TypeAlias = tuple[int, pa.RecordBatch]
+"""A rank, from 0 on, and rows that have it: a partition gets those of lower ranks first."""
 
-    >>> rows = pa.table({"k": [1, 3, 1, 2, None], "n": [5, 4, 3, 2, 1]})
-    >>> [part.to_pydict() for part in partitioned(rows, ["k"], 2)]
-    [{'k': [None, 1, 1], 'n': [1, 3, 5]}, {'k': [2, 3], 'n': [2, 4]}]
+
+class Part(NamedTuple):
+    """Rows of one rank that go to one partition."""
+
+    partition: int
+    rank: int
+    rows: pa.RecordBatch
+
+
+def parts_of(produced: Iterable[Ranked], keys: Sequence[str], partitions: int) -> Iterator[Part]:
+    """The rows in parts, none of them empty. Rows with equal keys are in one partition, and rows of a part in order.
+
+    >>> rows = pa.record_batch({"k": [1, 3, 1, 2], "n": [0, 1, 2, 3]})
+    >>> [(part.partition, part.rows["n"].to_pylist()) for part in parts_of([(0, rows)], ["k"], 2)]
+    [(0, [0, 1, 2]), (1, [3])]
     """
-    if not rows.num_rows:
-        return []
-    rest = [name for name in rows.column_names if name not in keys]
-    parts = _cut(_sorted(rows, [*keys, *rest]), keys, partitions)
-    return parts if [*keys, *rest] == rows.column_names else [_sorted(part, rows.column_names) for part in parts]
+    for rank, block in _blocks(produced):
+        yield from _cut(rank, block, keys, partitions)
 
 
-def _sorted(rows: pa.Table, by: Sequence[str]) -> pa.Table:
-    columns: list[pa.ChunkedArray] = []
-    for column in map(rows.column, by):
-        # pyarrow puts NaN after the numbers and nulls after NaN, Spark puts nulls first: so they are compared first.
-        columns += [column.is_valid(), column] if column.null_count else [column]
-    names = [f"c{number}" for number in range(len(columns))]
-    return rows.take(pc.sort_indices(pa.table(columns, names), sort_keys=[(name, "ascending") for name in names]))
+def _blocks(produced: Iterable[Ranked]) -> Iterator[Ranked]:
+    """Small batches together: the fewer the parts, the less each row costs."""
+    waiting: list[pa.RecordBatch] = []
+    last, rows, nbytes = 0, 0, 0
+    for rank, batch in produced:
+        if waiting and (rank != last or rows >= _BLOCK_ROWS or nbytes >= _BLOCK_BYTES):
+            yield last, pa.concat_batches(waiting)
+            waiting, rows, nbytes = [], 0, 0
+        if batch.num_rows:
+            waiting.append(batch)
+            last, rows, nbytes = rank, rows + batch.num_rows, nbytes + batch.nbytes
+    if waiting:
+        yield last, pa.concat_batches(waiting)
 
 
-def _cut(rows: pa.Table, keys: Sequence[str], parts: int) -> list[pa.Table]:
-    """Cut rows that are sorted by key."""
-    starts = _key_starts(rows.select(list(keys)))
-    wanted = np.arange(parts) * rows.num_rows // parts
-    firsts = starts[np.unique(np.minimum(np.searchsorted(starts, wanted), len(starts) - 1))].tolist()
-    ends = [*firsts[1:], rows.num_rows]
-    return [rows.slice(first, end - first) for first, end in zip(firsts, ends, strict=True)]
+def _cut(rank: int, block: pa.RecordBatch, keys: Sequence[str], partitions: int) -> Iterator[Part]:
+    numbers = _partitions([block.column(name) for name in keys], partitions)
+    order = np.argsort(numbers, kind="stable")  # numbers of 16 bits are sorted without a comparison
+    rows = block.take(pa.array(order))
+    found, begins = np.unique(numbers[order], return_index=True)
+    for number, (begin, end) in zip(found.tolist(), pairwise([*begins.tolist(), len(order)]), strict=True):
+        yield Part(number, rank, rows.slice(begin, end - begin))
 
 
-def _key_starts(keys: pa.Table) -> npt.NDArray[np.int64]:
-    """The first row of each key in sorted rows."""
-    differs = np.zeros(keys.num_rows, np.bool_)
-    differs[0] = True
-    for column in keys.columns:
-        differs[1:] |= _differs(column.combine_chunks())
-    return np.flatnonzero(differs)
+def _partitions(columns: Sequence[pa.Array], partitions: int) -> npt.NDArray[np.unsignedinteger]:
+    """The partition of each key: the upper half of its hash, scaled."""
+    hashes = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        hashes *= np.uint64(31)
+        hashes += _hashes(column)
+    scaled = (hashes >> np.uint64(32)) * np.uint64(partitions) >> np.uint64(32)
+    return scaled.astype(np.uint16 if partitions <= 1 << 16 else np.uint32)
 
 
-def _differs(column: pa.Array) -> npt.NDArray[np.bool_]:
-    """Whether each value but the first differs from the one before it; nulls equal each other, and so do NaN."""
-    here, before = column.slice(1), column.slice(0, len(column) - 1)
-    if at.is_floating(column.type):
-        both_nan = pc.and_(pc.is_nan(here), pc.is_nan(before))
-        unequal = pc.and_(pc.not_equal(here, before), pc.invert(both_nan))
-    else:
-        unequal = pc.not_equal(here, before)
-    one_is_null = pc.xor(here.is_null(), before.is_null())
-    return pc.coalesce(unequal, one_is_null).to_numpy(zero_copy_only=False)
+def _hashes(column: pa.Array) -> npt.NDArray[np.uint64]:
+    import pandas as pd  # 0.3 s, which verbs without an exchange do not have to wait for
+
+    assert not column.null_count, "a key without a value meets no other"
+    numbers = pa.types.is_integer(column.type)
+    values = column.to_numpy() if numbers else column.to_numpy(zero_copy_only=False)
+    hashes: npt.NDArray[np.uint64] = pd.util.hash_array(values, categorize=False)
+    return hashes
+
+
+def read_rows(content: bytes | memoryview, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of a part from ``rows.serialize()``, without a copy."""
+    rows: pa.RecordBatch = cast(Any, ipc).read_record_batch(pa.py_buffer(content), schema)
+    return rows

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 import pyarrow as pa
 
 from tablewright.engine.base import Outcome
-from tablewright.engine.exchange import partitioned
+from tablewright.engine.exchange import Ranked, parts_of
 from tablewright.engine.flow import Flow, default_threads
 from tablewright.engine.progress import Progress
 from tablewright.world import World
@@ -30,6 +31,7 @@ class LocalEngine:
 
     name = "local"
     in_process = True
+    on_this_machine = True
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or default_threads()
@@ -63,9 +65,9 @@ class LocalEngine:
 
     def exchange(
         self,
-        produce: Callable[[T, World], Iterable[pa.RecordBatch]],
+        produce: Callable[[T, World], Iterable[Ranked]],
         tasks: Sequence[T],
-        consume: Callable[[Iterator[pa.RecordBatch]], R],
+        consume: Callable[[Iterator[Ranked]], R],
         world: World,
         *,
         schema: pa.Schema,
@@ -73,11 +75,12 @@ class LocalEngine:
         partitions: int,
         describe: str = "",
     ) -> list[R]:
-        """The rows of all tasks by key. They are sorted in memory, so they have to fit there."""
-        batches = self._results(lambda task: list(produce(task, world)), tasks, describe)
-        rows = pa.Table.from_batches([batch for some in batches for batch in some], schema)
-        parts = partitioned(rows, keys, partitions)
-        return self._results(lambda part: consume(iter(part.to_batches())), parts, describe)
+        """The rows of all tasks by key. They are held in memory, so they have to fit there."""
+        produced = self._results(lambda task: list(parts_of(produce(task, world), keys, partitions)), tasks, describe)
+        gathered: dict[int, list[Ranked]] = {}
+        for part in sorted(chain.from_iterable(produced), key=lambda part: part.rank):
+            gathered.setdefault(part.partition, []).append((part.rank, part.rows))
+        return self._results(lambda parts: consume(iter(parts)), list(gathered.values()), describe)
 
     def _results(self, function: Callable[[T], R], tasks: Sequence[T], describe: str) -> list[R]:
         threads = min(len(tasks), self.threads)

@@ -1,66 +1,81 @@
-"""engine/exchange.py: the local sort and cut against a plain model in Python."""
+"""engine/exchange.py: rows in parts, against a plain model in Python."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablewright.engine.exchange import partitioned
+from tablewright.engine import exchange
+from tablewright.engine.exchange import Ranked, parts_of
 
-KINDS = {
-    "int": (pa.int32(), st.integers(-3, 3)),
-    "float": (pa.float64(), st.sampled_from([0.0, -1.5, 2.0, math.inf, -math.inf, math.nan])),
-    "text": (pa.string(), st.sampled_from(["", "a", "b", "ab", "é", "Z", "\U0001f600", "\uffff"])),
-    "bytes": (pa.binary(), st.sampled_from([b"", b"\x00", b"\xff", b"a"])),
-    "flag": (pa.bool_(), st.booleans()),
-}
+SCHEMA = pa.schema({"k0": pa.int64(), "k1": pa.binary(), "n": pa.int64()})
+KEYS = st.tuples(st.sampled_from([0, -1, 7, 2**63 - 1, -(2**63)]), st.sampled_from([b"", b"a", b"b\0", b"x" * 300]))
 
 
-def _rank(value: Any) -> tuple[Any, ...]:
-    """Where a value sorts: nulls first, NaN last, strings by their bytes."""
-    if value is None:
-        return (0,)
-    if isinstance(value, float) and math.isnan(value):
-        return (2,)
-    return 1, value.encode() if isinstance(value, str) else value
+def _batches(rows: Sequence[tuple[int, tuple[int, bytes]]], step: int) -> list[Ranked]:
+    """Rows of rank and key, numbered, in batches of one rank each."""
+    found: list[Ranked] = []
+    for rank in (0, 1):
+        own = [(*key, number) for number, (side, key) in enumerate(rows) if side == rank]
+        for begin in range(0, len(own), step):
+            columns = zip(*own[begin : begin + step], strict=True)
+            found.append((rank, pa.RecordBatch.from_arrays([*map(pa.array, columns)], schema=SCHEMA)))
+    return found
 
 
-@st.composite
-def tables(draw: st.DrawFn) -> pa.Table:
-    names = draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=3))
-    rows = draw(st.integers(0, 30))
-    columns = {}
-    for number, name in enumerate(names):
-        kind, values = KINDS[name]
-        cells = draw(st.lists(st.none() | values, min_size=rows, max_size=rows))
-        columns[f"{name}{number}"] = pa.chunked_array([pa.array(cells[:7], kind), pa.array(cells[7:], kind)])
-    return pa.table(columns)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 1), KEYS), max_size=40),
+    step=st.integers(1, 10),
+    partitions=st.sampled_from([1, 3, 100, 1 << 17]),
+    keys=st.sampled_from([["k0"], ["k1"], ["k0", "k1"]]),
+)
+def test_rows_with_equal_keys_are_in_one_partition(
+    rows: list[tuple[int, tuple[int, bytes]]], step: int, partitions: int, keys: list[str]
+) -> None:
+    parts = list(parts_of(_batches(rows, step), keys, partitions))
+    assert all(part.rows.num_rows and 0 <= part.partition < partitions for part in parts)
+    assert all(part.rows.schema == SCHEMA for part in parts)
+    homes: dict[tuple[Any, ...], set[int]] = {}
+    told: list[tuple[int, int, tuple[int, bytes]]] = []
+    for part in parts:
+        for row in part.rows.to_pylist():
+            homes.setdefault(tuple(row[name] for name in keys), set()).add(part.partition)
+            told.append((row["n"], part.rank, (row["k0"], row["k1"])))
+        assert part.rows["n"].to_pylist() == sorted(part.rows["n"].to_pylist()), "a part keeps the order of its rows"
+    assert all(len(found) == 1 for found in homes.values()), "a key is in two partitions"
+    assert sorted(told) == [(number, side, key) for number, (side, key) in enumerate(rows)]
 
 
-def _ranks(table: pa.Table) -> list[tuple[Any, ...]]:
-    return [tuple(_rank(value) for value in row.values()) for row in table.to_pylist()]
+def test_neighbouring_keys_are_spread_evenly() -> None:
+    rows = pa.record_batch({"k": np.arange(100_000) * 1000})
+    sizes = [part.rows.num_rows for part in parts_of([(0, rows)], ["k"], 10)]
+    assert len(sizes) == 10 and min(sizes) > 9_000 and max(sizes) < 11_000
 
 
-@given(rows=tables(), parts=st.integers(1, 8), data=st.data())
-def test_parts_are_sorted_and_cut_at_keys(rows: pa.Table, parts: int, data: st.DataObject) -> None:
-    names = data.draw(st.permutations(rows.column_names))
-    keys = names[: data.draw(st.integers(1, len(names)))]
-    made = partitioned(rows, keys, parts)
-    assert len(made) <= parts
-    assert all(part.num_rows for part in made)
-    assert all(part.schema == rows.schema for part in made)
-    assert sorted(rank for part in made for rank in _ranks(part)) == sorted(_ranks(rows))
-    assert all(_ranks(part) == sorted(_ranks(part)) for part in made)
-    groups = [set(_ranks(part.select(keys))) for part in made]
-    assert sum(map(len, groups)) == len(set().union(*groups)), "a key is in two parts"
+def test_the_partition_of_a_key_never_changes() -> None:
+    """Processes of other versions of pandas have to agree on it."""
+    numbers = pa.record_batch({"k": [0, 1, -1, 2**62], "n": [0, 1, 2, 3]})
+    texts = pa.record_batch({"k": pa.array([b"", b"a", b"ab", b"x" * 300]), "n": [0, 1, 2, 3]})
+    homes = [
+        {row["n"]: part.partition for part in parts_of([(0, rows)], ["k"], 1000) for row in part.rows.to_pylist()}
+        for rows in (numbers, texts)
+    ]
+    assert homes == [{0: 0, 3: 73, 1: 338, 2: 706}, {0: 95, 3: 293, 2: 706, 1: 756}]
 
 
-@pytest.mark.parametrize("parts", [1, 3, 10])
-def test_parts_are_of_about_equal_size(parts: int) -> None:
-    rows = pa.table({"k": [number // 2 for number in range(60)]})
-    assert [part.num_rows for part in partitioned(rows, ["k"], parts)] == [60 // parts] * parts
+def test_small_batches_make_one_block_and_large_ones_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [(0, pa.record_batch({"k": [number]})) for number in range(6)]
+    assert [part.rows.num_rows for part in parts_of(batches, ["k"], 1)] == [6]
+    monkeypatch.setattr(exchange, "_BLOCK_ROWS", 2)
+    assert [part.rows.num_rows for part in parts_of(batches, ["k"], 1)] == [2, 2, 2]
+
+
+def test_keys_have_no_nulls() -> None:
+    with pytest.raises(AssertionError, match="without a value"):
+        list(parts_of([(0, pa.record_batch({"k": [1, None]}))], ["k"], 2))

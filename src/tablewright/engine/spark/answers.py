@@ -1,5 +1,7 @@
 """The answers of Spark's workers: rows of number, success, requests made, and a pickled result or error.
 
+A large result may be in a file of this machine instead (:mod:`.spool`).
+
 An error of ours is an answer too: it comes back with its type and facts, and Spark does not repeat what would fail
 again. Any other exception, or a worker that dies, is a failed Spark task: Spark repeats it as often as it is set to,
 then the job ends with the worker's traceback, or with what died (:mod:`.deaths`).
@@ -22,6 +24,7 @@ from tablewright.engine.detect import is_connect
 from tablewright.engine.spark.deaths import what_died
 from tablewright.engine.spark.jobs import run_job
 from tablewright.engine.spark.python import job_problem
+from tablewright.engine.spark.spool import Spooled
 from tablewright.errors import InternalError, JobCancelled, TablewrightError, WorkerLost
 from tablewright.storage.requests import add_requests
 
@@ -38,6 +41,8 @@ def run_answers(spark: Any, job: Any, *, describe: str, show: bool | None = None
     for _, ok, requests, result in sorted(_collect(spark, job, describe, show)):
         add_requests(requests)
         value = pickle.loads(result)
+        if isinstance(value, Spooled):
+            value = pickle.loads(value.read())
         outcomes.append(Outcome(result=value) if ok else Outcome(error=value))
     return outcomes
 

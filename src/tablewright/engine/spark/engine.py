@@ -11,12 +11,14 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from tablewright.engine.base import COLLECTED_BYTES, Gathered, Outcome
+from tablewright.engine.exchange import Ranked
 from tablewright.engine.groups import Finished, Message, OpenGroup, PlaceRows
 from tablewright.engine.shared import require_shared
 from tablewright.engine.spark.exchange import exchange
 from tablewright.engine.spark.frames import gather_frame, read_frame
 from tablewright.engine.spark.groups import add_group_column, finish_groups
 from tablewright.engine.spark.session import embedded_session
+from tablewright.engine.spark.spool import is_on_this_machine
 from tablewright.engine.spark.tasks import run_tasks
 from tablewright.world import World
 
@@ -45,6 +47,11 @@ class SparkEngine:
             self._session = embedded_session()
         return self._session
 
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether workers read this process's temporary files; asking for it starts a session, as for tasks."""
+        return is_on_this_machine(self.session)
+
     def map(
         self,
         run: Callable[[T, World], R],
@@ -71,9 +78,9 @@ class SparkEngine:
 
     def exchange(
         self,
-        produce: Callable[[T, World], Iterable[pa.RecordBatch]],
+        produce: Callable[[T, World], Iterable[Ranked]],
         tasks: Sequence[T],
-        consume: Callable[[Iterator[pa.RecordBatch]], R],
+        consume: Callable[[Iterator[Ranked]], R],
         world: World,
         *,
         schema: pa.Schema,
@@ -81,7 +88,7 @@ class SparkEngine:
         partitions: int,
         describe: str = "",
     ) -> list[R]:
-        """The rows of all tasks by key, each partition sorted."""
+        """The rows of all tasks by key, each partition by rank."""
         if not tasks:
             return []
         require_shared(world.store.location)

@@ -1,8 +1,9 @@
 """What travels to Spark's workers: functions and tasks, pickled on the driver.
 
 PySpark's ``cloudpickle`` is used, which also takes functions that are not importable by name. Tasks are pickled one by
-one, so a worker unpickles only its own. Few and small payloads travel with the function; many or large ones as a
-column, since every Spark task would otherwise carry all of them; very many large ones in several jobs.
+one, so a worker unpickles only its own. Few and small payloads travel with the function; many or large ones as files
+where the workers are on this machine (:mod:`.spool`), and elsewhere as a column, since every Spark task would otherwise
+carry all of them; very many large ones in several jobs.
 
 Tests: tests/spark/test_tasks.py
 """
@@ -14,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablewright.engine.spark.spool import Spool, Spooled
 from tablewright.errors import InvalidRequest
 
 __all__ = ["distribute", "dump", "per_job"]
@@ -49,13 +51,18 @@ def per_job(payloads: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield together
 
 
-def distribute(spark: Any, payloads: Sequence[bytes]) -> tuple[Any, Sequence[bytes]]:
+def distribute(
+    spark: Any, payloads: Sequence[bytes], spool: Spool | None = None
+) -> tuple[Any, Sequence[bytes | Spooled]]:
     """A DataFrame with one partition per payload, and the payloads that the function has to carry to all of them.
 
-    Few and small payloads are carried; others travel as a second column, each to its own partition only.
+    Few and small payloads are carried, and so is where each is in the spool; without one they travel as a second
+    column, each to its own partition only.
     """
-    if sum(map(len, payloads)) <= CARRIED_BYTES_MAX:
-        return spark.range(0, len(payloads), 1, max(1, len(payloads))), payloads
+    is_small = sum(map(len, payloads)) <= CARRIED_BYTES_MAX
+    if is_small or spool is not None:
+        carried = payloads if is_small or spool is None else spool.write(payloads)
+        return spark.range(0, len(payloads), 1, max(1, len(payloads))), carried
     numbers = pa.array(range(len(payloads)), pa.int64())
     frame = spark.createDataFrame(pa.table({"number": numbers, "payload": pa.array(payloads, pa.binary())}))
     number = frame["number"].cast("int")

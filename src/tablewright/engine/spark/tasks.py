@@ -21,6 +21,7 @@ from tablewright.engine.spark.answers import ANSWER, run_answers
 from tablewright.engine.spark.marks import marked_files
 from tablewright.engine.spark.payload import distribute, dump, per_job
 from tablewright.engine.spark.python import map_in_arrow
+from tablewright.engine.spark.spool import opened_spool
 from tablewright.engine.spark.worker import WorldAddress, answer_all
 from tablewright.errors import InternalError
 from tablewright.world import World
@@ -59,9 +60,9 @@ def run_tasks(
 def _run_job(
     spark: Any, code: bytes, payloads: Sequence[bytes], world: World, describe: str, show: bool | None
 ) -> list[Outcome[Any]]:
-    with marked_files(world) as mark:
-        frame, carried = distribute(spark, payloads)
-        body = partial(answer_all, code, WorldAddress.of(world, mark), carried)
+    with marked_files(world) as mark, opened_spool(spark) as spool:
+        frame, carried = distribute(spark, payloads, spool)
+        body = partial(answer_all, code, WorldAddress.of(world, mark), carried, spool)
         outcomes = run_answers(spark, map_in_arrow(frame, body, ANSWER), describe=describe, show=show)
         if len(outcomes) != len(payloads):
             raise InternalError(f"{describe or 'Spark job'}: {len(payloads)} tasks gave {len(outcomes)} answers.")

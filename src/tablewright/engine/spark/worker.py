@@ -20,9 +20,11 @@ from typing import Any
 import pyarrow as pa
 
 from tablewright.data.conform import conform
+from tablewright.engine.exchange import Ranked, parts_of, read_rows
 from tablewright.engine.groups import add_values
 from tablewright.engine.shared import require_shared
 from tablewright.engine.spark.marks import Mark
+from tablewright.engine.spark.spool import Spool, Spooled
 from tablewright.engine.spark.types import to_spark
 from tablewright.errors import TablewrightError
 from tablewright.storage import open_store
@@ -31,21 +33,26 @@ from tablewright.storage.requests import requests_made
 from tablewright.world import World
 
 __all__ = [
+    "PART",
     "FewRows",
     "WorldAddress",
     "add_group_values",
     "answer",
     "answer_all",
-    "consume_checked",
     "consume_partition",
+    "consume_parts",
     "few_rows",
     "fitted",
-    "produce_all",
+    "produce_parts",
     "read_all",
     "write_partition",
 ]
 
 Batches = Iterator[pa.RecordBatch]
+
+PART = "partition int, rank int, content binary"
+_ANSWER_BYTES_MAX = 1 << 20
+_FAILED = -1  # the rank of errors
 
 _frozen: set[int] = set()  # ids of processes: a fork inherits those of others
 
@@ -69,10 +76,11 @@ class WorldAddress:
 
 
 # ------------------------------------------------------------------------------------------------------------ answering
-def answer(number: int, work: Callable[[], object]) -> pa.RecordBatch:
+def answer(number: int, work: Callable[[], object], spool: Spool | None = None) -> pa.RecordBatch:
     """One row ``(number, ok, requests, bytes)``: the pickled result, or the pickled error if it is one of ours.
 
-    A worker does one task at a time, so the requests of its process are those of the task.
+    A worker does one task at a time, so the requests of its process are those of the task. A large result goes to the
+    spool, if there is one.
 
     >>> answer(7, list).to_pylist()[0]["ok"]
     True
@@ -82,6 +90,8 @@ def answer(number: int, work: Callable[[], object]) -> pa.RecordBatch:
         ok, result = True, pickle.dumps(work())
     except TablewrightError as error:
         ok, result = False, pickle.dumps(error)
+    if spool is not None and len(result) > _ANSWER_BYTES_MAX:
+        result = pickle.dumps(spool.write([result])[0])
     return pa.record_batch(
         {
             "number": pa.array([number], pa.int64()),
@@ -92,11 +102,13 @@ def answer(number: int, work: Callable[[], object]) -> pa.RecordBatch:
     )
 
 
-def answer_all(code: bytes, address: WorldAddress, carried: Sequence[bytes], rows: Batches) -> Batches:
+def answer_all(
+    code: bytes, address: WorldAddress, carried: Sequence[bytes | Spooled], spool: Spool | None, rows: Batches
+) -> Batches:
     """The answers to this partition's tasks."""
     run = pickle.loads(code)
     for number, payload in _payloads(carried, rows):
-        yield answer(number, partial(_run_task, run, payload, address))
+        yield answer(number, partial(_run_task, run, payload, address), spool)
     _freeze_once()
 
 
@@ -166,7 +178,9 @@ def _partition() -> int:
 
 
 # -------------------------------------------------------------------------------------------------------------- reading
-def read_all(code: bytes, address: WorldAddress, carried: Sequence[bytes], safe: pa.Schema, rows: Batches) -> Batches:
+def read_all(
+    code: bytes, address: WorldAddress, carried: Sequence[bytes | Spooled], safe: pa.Schema, rows: Batches
+) -> Batches:
     """The rows of this partition's tasks, in types that Spark takes."""
     run = pickle.loads(code)
     for _, payload in _payloads(carried, rows):
@@ -179,31 +193,48 @@ def _cast_all(batches: Iterable[pa.RecordBatch], safe: pa.Schema) -> Batches:
 
 
 # ----------------------------------------------------------------------------------------------------------- exchanging
-def produce_all(
-    code: bytes, address: WorldAddress, carried: Sequence[bytes], safe: pa.Schema, rows: Batches
+def produce_parts(
+    code: bytes,
+    address: WorldAddress,
+    carried: Sequence[bytes | Spooled],
+    keys: Sequence[str],
+    partitions: int,
+    rows: Batches,
 ) -> Batches:
-    """The rows of this partition's tasks, and a last column that is null: an error of ours becomes a row with it."""
-    produce, own = pickle.loads(code), pa.schema(list(safe)[:-1])
+    """The rows of this partition's tasks in parts (:data:`PART`). An error of ours is a part that comes first."""
+    produce = pickle.loads(code)
     for _, payload in _payloads(carried, rows):
         try:
-            for batch in _cast_all(produce(pickle.loads(payload), address.open()), own):
-                yield pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(batch.num_rows, pa.binary())], schema=safe)
+            for part in parts_of(produce(pickle.loads(payload), address.open()), keys, partitions):
+                yield _part(part.partition, part.rank, part.rows.serialize().to_pybytes())
         except TablewrightError as error:
-            nulls = [pa.nulls(1, field.type) for field in own]
-            yield pa.RecordBatch.from_arrays([*nulls, pa.array([pickle.dumps(error)], pa.binary())], schema=safe)
+            yield _part(0, _FAILED, pickle.dumps(error))
     _freeze_once()
 
 
-def consume_checked(consume: Callable[[Batches], Any], batches: Batches) -> Any:
-    """Consume rows without the last column; raises the error that it brings."""
-    return consume(map(_checked, batches))
+def _part(partition: int, rank: int, content: bytes) -> pa.RecordBatch:
+    return pa.record_batch(
+        {
+            "partition": pa.array([partition], pa.int32()),
+            "rank": pa.array([rank], pa.int32()),
+            "content": pa.array([content], pa.binary()),
+        }
+    )
 
 
-def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
-    failures = batch.column(batch.num_columns - 1)
-    if failures.null_count < len(failures):
-        raise pickle.loads(failures.drop_null()[0].as_py())
-    return batch.select(list(range(batch.num_columns - 1)))
+def consume_parts(code: bytes, schema: pa.Schema, batches: Batches) -> Batches:
+    """The answer of a function to the parts of one partition, which come by rank; raises the error that one brings."""
+    consume = pickle.loads(code)
+    yield from _answer_partition(lambda rows: consume(_ranked(rows, schema)), batches)
+
+
+def _ranked(batches: Batches, schema: pa.Schema) -> Iterator[Ranked]:
+    for batch in batches:
+        for rank, content in zip(batch.column("rank").to_pylist(), batch.column("content"), strict=True):
+            if rank == _FAILED:
+                raise pickle.loads(content.as_py())
+            # A copy: what is inside a batch begins at any address, and numbers have to begin at one of their own size.
+            yield rank, read_rows(content.as_py(), schema)
 
 
 # ------------------------------------------------------------------------------------------------------------- grouping
@@ -214,12 +245,13 @@ def add_group_values(code: bytes, name: str, first: int, batches: Batches) -> Ba
 
 
 # --------------------------------------------------------------------------------------------------------------- common
-def _payloads(carried: Sequence[bytes], rows: Batches) -> Iterator[tuple[int, bytes]]:
+def _payloads(carried: Sequence[bytes | Spooled], rows: Batches) -> Iterator[tuple[int, bytes]]:
     """Number and payload of each task: the payload is the second column, or among those that the function carried."""
     for batch in rows:
         numbers = batch.column(0).to_pylist()
         payloads = batch.column(1).to_pylist() if batch.num_columns > 1 else [carried[number] for number in numbers]
-        yield from zip(numbers, payloads, strict=True)
+        for number, payload in zip(numbers, payloads, strict=True):
+            yield number, payload.read() if isinstance(payload, Spooled) else payload
 
 
 def _freeze_once() -> None:

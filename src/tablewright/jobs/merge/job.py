@@ -213,7 +213,7 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
 
     def _shuffled(self, plan: MergePlan, strategy: Strategy, choice: Choice) -> dict[int, Pairs]:
         """The pairs in all scanned fragments, found by Spark."""
-        shared = self._source.shared(plan)
+        shared = self._source.shared(choice, plan)
         tasks = shuffle_tasks(plan, strategy, shared)
         scanned = plan.fragments.positions(strategy.scanned)
         table_rows = int(plan.fragments.physical_rows[scanned].sum())
@@ -241,7 +241,7 @@ class MergeJob(Job[PlannedMerge, Merged, dict[str, int]]):
         tasks = merge_write_tasks(plan, actions, source.rows, edges)
         choice = self._choose(merge_work(source.rows, actions, len(tasks), source.shipped_bytes))
         if not choice.engine.in_process:
-            tasks = merge_write_tasks(plan, actions, source.shared(plan), edges)
+            tasks = merge_write_tasks(plan, actions, source.shared(choice, plan), edges)
         known = [self._reuse.written(task) for task in tasks]
         unknown = [task for task, old in zip(tasks, known, strict=True) if old is None]
         new = work.run("Writing", run_merge_write, unknown, choice, fragments=len(actions.touched))

@@ -20,14 +20,22 @@ from tablewright.operations.merge_insert.match.strategy import key_ranges, too_m
 from tablewright.operations.merge_insert.plan import MergePlan
 from tablewright.operations.merge_insert.source.distinct import check_distinct, with_distinct_keys
 from tablewright.operations.merge_insert.source.fit import fitted_batches
-from tablewright.operations.merge_insert.source.kept import KeptSource, keep
-from tablewright.operations.merge_insert.source.shared import KeyRange, SharedKeys, SharedSource, share, source_keys
+from tablewright.operations.merge_insert.source.kept import KeptSource, keep, to_file
+from tablewright.operations.merge_insert.source.shared import (
+    FileSource,
+    KeyRange,
+    SharedKeys,
+    SharedSource,
+    StoredSource,
+    share,
+    source_keys,
+)
 from tablewright.storage.uncommitted import UncommittedFiles
 from tablewright.world import World
 
 __all__ = ["Incoming", "Kept", "SourceInUse"]
 
-Kept = tuple[KeptSource, SharedSource | None]
+Kept = tuple[KeptSource, StoredSource | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,7 @@ class SourceInUse:
         self._incoming, self._world, self._report = incoming, world, report
         self._kept: KeptSource | None = None
         self._shared: SharedSource | None = None
+        self._file: KeptSource | None = None
         self._shared_files = UncommittedFiles(world.store)
         self._is_settled = False
         self.keys: KeyTable | None = None
@@ -63,6 +72,8 @@ class SourceInUse:
         """Forget the rows, and remove the files that workers read them from."""
         if self._kept is not None:
             self._kept.close()
+        if self._file is not None:
+            self._file.close()
         self._shared_files.remove()
 
     @property
@@ -120,22 +131,34 @@ class SourceInUse:
     # -------------------------------------------------------------------------------------------------------- engines
     def where(self, choice: Choice, plan: MergePlan) -> KeptSource | SharedSource:
         """The rows as tasks of an engine can read them: workers find them in storage."""
-        return self.rows if choice.engine.in_process else self.shared(plan)
+        return self.rows if choice.engine.in_process else self.shared(choice, plan)
 
     @property
     def shipped_bytes(self) -> int:
         """How much would have to be written before workers find the rows."""
         return self.rows.nbytes if self._shared is None else 0
 
-    def shared(self, plan: MergePlan) -> SharedSource:
-        """The rows as workers find them."""
+    def shared(self, choice: Choice, plan: MergePlan) -> SharedSource:
+        """The rows as the workers of an engine find them, which is the same in all stages that leave this process."""
         if self._shared is None:
             with self._report.stage("Sharing the source"):
-                self._share(share(self._world, self.rows, plan.file_version))
+                if choice.engine.on_this_machine:
+                    self._shared = self._in_a_file()
+                else:
+                    self._share(share(self._world, self.rows, plan.file_version))
         assert self._shared is not None
         return self._shared
 
-    def _share(self, shared: SharedSource | None) -> None:
+    def _in_a_file(self) -> FileSource:
+        if self._file is not None and self._file is not self._kept:
+            self._file.close()
+        self._file = to_file(self.rows)
+        assert self._file.path is not None
+        return FileSource(
+            path=self._file.path, schema=self.rows.schema, num_rows=self.rows.num_rows, nbytes=self.rows.nbytes
+        )
+
+    def _share(self, shared: StoredSource | None) -> None:
         """The files stay until the end, also when another form takes their place."""
         if shared is not None:
             self._shared_files.add(shared.paths)
@@ -143,6 +166,6 @@ class SourceInUse:
 
     def keys_for(self, where: KeptSource | SharedSource, plan: MergePlan, rows: KeyRange) -> KeyTable | SharedKeys:
         """The keys of some rows, as tasks can read them."""
-        if isinstance(where, SharedSource):
+        if not isinstance(where, KeptSource):
             return SharedKeys(source=where, key=plan.key, rows=rows)
         return self.keys or KeyTable(source_keys(self.rows, plan.key, rows), rows[0])

@@ -29,7 +29,8 @@ class MatchLimits:
     A lookup in an index costs ``lookup_ns`` to begin with and ``lookup_key_ns`` per key, a row that is read by its
     offset ``take_row_ns``, a scan ``scan_row_ns`` per row and ``scan_byte_ns`` per byte of a row, in nanoseconds, as
     measured. A shuffle has tasks of ``shuffle_task_rows``
-    source rows, and partitions of ``shuffle_partition_rows`` rows of both sides.
+    source rows or ``shuffle_task_bytes`` of the table's keys, and partitions of ``shuffle_partition_rows`` rows of both
+    sides.
     """
 
     keys_per_pass: int = 1 << 22
@@ -42,6 +43,7 @@ class MatchLimits:
     scan_row_ns: float = 10
     scan_byte_ns: float = 1.5
     shuffle_task_rows: int = 1 << 20
+    shuffle_task_bytes: int = 16 * _MIB
     shuffle_partition_rows: int = 1 << 18
 
 

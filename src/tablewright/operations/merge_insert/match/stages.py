@@ -97,9 +97,10 @@ def shuffle_tasks(
 ) -> tuple[SourceKeysTask | TableKeysTask, ...]:
     """Tasks for the keys of both sides."""
     reads = replace(plan.scan.reads, first=RowLayout.of(plan.table, plan.key.paths))
-    scans = _scans(replace(plan.scan, reads=reads), plan.fragments, strategy.scanned)
+    scan, limits = replace(plan.scan, reads=reads), plan.limits.match
+    scans = _scans(scan, plan.fragments, strategy.scanned, limits.shuffle_task_bytes)
     return (
-        *source_tasks(source, plan.key, plan.limits.match),
+        *source_tasks(source, plan.key, limits),
         *(TableKeysTask(scan=scan, key=plan.key) for scan in scans),
     )
 
@@ -168,14 +169,20 @@ def pairing_tasks(
     )
 
 
-def _scans(scan: ScanTask, fragments: FragmentList, ids: Sequence[int]) -> tuple[ScanTask, ...]:
+def _scans(
+    scan: ScanTask, fragments: FragmentList, ids: Sequence[int], task_bytes: int | None = None
+) -> tuple[ScanTask, ...]:
     """Scans of some fragments, in parts."""
     if len(ids) == len(fragments):
-        return scan.tasks
+        return _tasks(scan, task_bytes)
     places = np.flatnonzero(np.isin(fragments.ids.astype(np.int64), np.array(ids, np.int64))).tolist()
     some = replace(
         scan,
         fragments=fragments.at(places),
         first_rows=tuple(scan.first_rows[place] for place in places),
     )
-    return some.tasks
+    return _tasks(some, task_bytes)
+
+
+def _tasks(scan: ScanTask, task_bytes: int | None) -> tuple[ScanTask, ...]:
+    return scan.tasks if task_bytes is None else tuple(scan.split(task_bytes))

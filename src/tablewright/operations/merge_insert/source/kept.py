@@ -3,6 +3,8 @@
 Rows stay in memory up to a limit; a larger source goes to an Arrow file in a temporary directory, mapped into memory,
 so that the operating system holds what is looked at, and may take it back. Either way rows are found by their position.
 
+Where Spark's workers are on this machine they map the same file, and a source in memory is written to one for them.
+
 A source is a list of *parts*. Rows are taken part by part, in ascending order, and put in the order asked for.
 """
 
@@ -24,7 +26,7 @@ from tablewright.operations.merge_insert.limits import DEFAULT_MERGE_LIMITS, Sou
 from tablewright.operations.rewrite.column_values import concatenated
 from tablewright.storage.temporary import new_temporary_directory, temporary_space
 
-__all__ = ["KeptSource", "SourcePart", "keep"]
+__all__ = ["KeptSource", "SourcePart", "keep", "open_file", "to_file"]
 
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_ROWS_MAX = 1 << 17
@@ -73,6 +75,7 @@ class KeptSource:
         self, schema: pa.Schema, parts: Sequence[SourcePart], nbytes: int, directory: str | None = None
     ) -> None:
         self.schema, self.nbytes = schema, nbytes
+        self.path = None if directory is None else str(_file_in(directory))
         self._parts = tuple(parts)
         self._starts = np.cumsum([0, *(part.num_rows for part in parts)])
         self._origin: KeptSource | None = None
@@ -149,6 +152,10 @@ class KeptSource:
         for part in self._parts:
             for start in range(0, part.num_rows, self.rows_per_batch):
                 yield part.read(start, min(part.num_rows, start + self.rows_per_batch), names)
+
+    def parts(self) -> Iterator[pa.RecordBatch]:
+        """All rows in order, in as few batches as there are parts."""
+        return (part.read(0, part.num_rows, self.schema.names) for part in self._parts)
 
     def only(self, positions: Positions) -> KeptSource:
         """The same source with some of its rows, by ascending positions."""
@@ -230,7 +237,7 @@ def _in_parts(batches: Iterable[pa.RecordBatch], part_bytes: int) -> Iterator[pa
 
 def _on_disk(schema: pa.Schema, held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> KeptSource:
     directory = new_temporary_directory()
-    path, nbytes = Path(directory) / "source.arrows", 0
+    path, nbytes = _file_in(directory), 0
     try:
         with temporary_space():
             file = pa.OSFile(str(path), "wb")
@@ -242,11 +249,29 @@ def _on_disk(schema: pa.Schema, held: list[pa.RecordBatch], rest: Iterator[pa.Re
         with temporary_space():
             writer.close()
             file.close()
-        parts = [_Batch(batch) for batch in pa.ipc.open_stream(pa.memory_map(str(path)))]
+        parts = _mapped(str(path))
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
     return KeptSource(schema, parts, nbytes, directory)
+
+
+def _file_in(directory: str) -> Path:
+    return Path(directory) / "source.arrows"
+
+
+def _mapped(path: str) -> list[_Batch]:
+    return [_Batch(batch) for batch in pa.ipc.open_stream(pa.memory_map(path))]
+
+
+def to_file(source: KeptSource) -> KeptSource:
+    """The same rows in a file that other processes of this machine map; itself if it is in one."""
+    return source if source.path is not None else _on_disk(source.schema, [], source.parts())
+
+
+def open_file(path: str, schema: pa.Schema, nbytes: int) -> KeptSource:
+    """A source in a file that another process has written, and removes."""
+    return KeptSource(schema, _mapped(path), nbytes)
 
 
 def _taken(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

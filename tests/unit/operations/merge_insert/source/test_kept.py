@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablewright.operations.merge_insert.limits import SourceLimits
-from tablewright.operations.merge_insert.source.kept import keep
-from tablewright.operations.merge_insert.source.shared import share
+from tablewright.operations.merge_insert.source.kept import keep, to_file
+from tablewright.operations.merge_insert.source.shared import FileSource, share
 from tablewright.storage import open_store
 from tablewright.world import World
 
@@ -140,3 +140,24 @@ def test_dictionaries_with_nulls_in_lists_are_united() -> None:
 
     kept = keep(schema, [batch("a"), batch("b")])
     assert kept.take(np.array([1, 0]))["l"].to_pylist() == [["b", None], ["a", None]]
+
+
+@pytest.mark.parametrize("limit", [1 << 30, 0])
+def test_a_file_for_other_processes_of_this_machine(
+    limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    kept = keep(SCHEMA, [_batch(0, 5), _batch(5, 4)], SourceLimits(memory_bytes=limit, part_bytes=1))
+    for source in (kept, kept.only(np.array([1, 6, 7]))):
+        filed = to_file(source)
+        assert (filed is source) == (limit == 0 and source is kept), "what is in a file already is not written again"
+        assert filed.path is not None
+        there = FileSource(path=filed.path, schema=SCHEMA, num_rows=source.num_rows, nbytes=source.nbytes)
+        opened = there.open(World(open_store(tmp_path)))
+        assert (opened.num_rows, there.paths) == (source.num_rows, (filed.path,))
+        positions = np.array([2, 0, 1])
+        assert opened.take(positions).to_pylist() == source.take(positions).to_pylist()
+        if filed is not source:
+            filed.close()
+    kept.close()
+    assert not list(tmp_path.iterdir())
