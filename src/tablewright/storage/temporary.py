@@ -12,10 +12,10 @@ from tablewright.errors import StorageError, TablewrightError
 __all__ = ["new_temporary_directory", "temporary_space"]
 
 
-def new_temporary_directory() -> str:
-    """A directory of our own, which the caller removes."""
+def new_temporary_directory(parent: str | None = None) -> str:
+    """A directory of our own, which the caller removes; by default in the directory for temporary files."""
     with temporary_space():
-        return tempfile.mkdtemp(prefix="tablewright-")
+        return tempfile.mkdtemp(prefix="tablewright-", dir=parent)
 
 
 @contextmanager
