@@ -1,8 +1,8 @@
 """Bytes that pass between the driver and its workers as files, where both are on one machine (master ``local…``).
 
 What passes through the JVM is copied some six times, and converted to rows and back: 60 MB of tasks took 1.5 s, 320 MB
-of keys 5 s. A file takes 0.1 s, and a worker maps it. On a cluster, and with Spark
-Connect, there is no such directory, and everything goes through Spark.
+of keys 5 s. A file takes 0.1 s, and a worker maps it. On a cluster, and with Spark Connect, there is no directory that
+both see, and everything goes through Spark.
 
 A task that runs twice writes two files, and only the one that its answer names is read. The directory goes when the
 job has ended. It is below PySpark's own (``spark.local.dir``), which the JVM removes if the driver is killed.
