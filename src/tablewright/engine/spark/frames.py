@@ -39,7 +39,7 @@ from tablewright.engine.spark.worker import FewRows, WorldAddress, fitted, read_
 from tablewright.errors import InternalError, InvalidRequest
 from tablewright.world import World
 
-__all__ = ["gather_frame", "read_frame", "task_frame"]
+__all__ = ["gather_frame", "read_frame"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -120,10 +120,10 @@ def read_frame(
 
     ``schema`` is that of the batches; the DataFrame has its Spark-safe form. Nothing is read before Spark asks.
     """
-    return task_frame(spark, read_all, run, tasks, world, schema)
+    return _task_frame(spark, read_all, run, tasks, world, schema)
 
 
-def task_frame(
+def _task_frame(
     spark: Any,
     body: Callable[..., Iterator[pa.RecordBatch]],
     run: Callable[[T, World], Iterable[pa.RecordBatch]],

@@ -49,6 +49,16 @@ def test_the_directory_goes_with_the_job(tmp_path: Path, monkeypatch: pytest.Mon
     assert not list(tmp_path.iterdir())
 
 
+def test_the_directory_is_below_that_of_pyspark(tmp_path: Path) -> None:
+    """The JVM removes that one, also if the driver is killed."""
+    session = _session("local[2]")
+    session.sparkContext._temp_dir = str(tmp_path)
+    with opened_spool(session) as spool:
+        assert spool is not None
+        assert Path(spool.directory).parent == tmp_path
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_full_disk_names_what_to_set(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="TMPDIR"):
         Spool(str(tmp_path / "missing")).write([b"x"])
