@@ -9,6 +9,7 @@ the facts of its text as attributes, for programs that write records as JSON. No
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from tablewright.redact import redact
 
@@ -22,6 +23,7 @@ class Log:
     """The logger of one subject.
 
     ``text`` is a template of ``%(name)s`` for its facts. A fact that is no number becomes text when it is wanted.
+    ``wants_info()`` and ``wants_debug()`` tell whether a record would be read at all, before its facts are made.
 
     >>> logger = logging.getLogger("tablewright.example")
     >>> logger.isEnabledFor(logging.INFO)
@@ -29,23 +31,26 @@ class Log:
     >>> Log("example").info("open", "opened %(table)s", table="s3://bucket/table")
     """
 
-    __slots__ = ("_logger",)
+    __slots__ = ("_logger", "wants_debug", "wants_info")
 
     def __init__(self, subject: str) -> None:
         self._logger = logging.getLogger(f"{_ROOT}.{subject}")
+        self.wants_info = partial(self._logger.isEnabledFor, logging.INFO)
+        self.wants_debug = partial(self._logger.isEnabledFor, logging.DEBUG)
 
     def info(self, event: str, text: str, /, **facts: object) -> None:
         """What an operator wants to know."""
-        self._send(logging.INFO, event, text, facts)
+        if self.wants_info():
+            self._send(logging.INFO, event, text, facts)
 
     def debug(self, event: str, text: str, /, **facts: object) -> None:
         """What helps to find out why."""
-        self._send(logging.DEBUG, event, text, facts)
+        if self.wants_debug():
+            self._send(logging.DEBUG, event, text, facts)
 
     def _send(self, level: int, event: str, text: str, facts: dict[str, object]) -> None:
-        if self._logger.isEnabledFor(level):
-            plain = {name: _plain(value) for name, value in facts.items()}
-            self._logger.log(level, text, plain, extra={"event": event, **plain}, stacklevel=3)
+        plain = {name: _plain(value) for name, value in facts.items()}
+        self._logger.log(level, text, plain, extra={"event": event, **plain}, stacklevel=3)
 
 
 def _plain(value: object) -> int | float | str | None:

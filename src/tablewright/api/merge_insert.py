@@ -30,7 +30,7 @@ from tablewright.operations.merge_insert.clauses import Clauses, InvalidMerge, c
 from tablewright.operations.merge_insert.keys.key_columns import find_key
 from tablewright.operations.merge_insert.match.condition import compile_table_condition
 from tablewright.operations.merge_insert.ordered import DeleteClause, InsertClause, UpdateClause, check_values
-from tablewright.operations.write import WriteSettings
+from tablewright.operations.write import asked_file_version
 from tablewright.transaction.isolation import check_isolation
 
 __all__ = ["MergeInsertBuilder"]
@@ -171,7 +171,7 @@ class MergeInsertBuilder:
     def data_storage_version(self, version: str) -> MergeInsertBuilder:
         """The version of the new data files; the table's own by default."""
         check_text(version, "data_storage_version")
-        WriteSettings(data_storage_version=version).file_version  # noqa: B018 an unknown one raises
+        asked_file_version(version)  # an unknown one raises
         return self._with(data_storage_version=version)
 
     def dedupe(self, keep: str | None) -> MergeInsertBuilder:

@@ -11,8 +11,6 @@ A data file that could not be written is in no version, whatever became of it: `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pyarrow as pa
 
@@ -69,32 +67,48 @@ class reading:
             raise _read_error(where, _plain(error)) from None
 
 
-@contextmanager
-def writing(where: str) -> Iterator[None]:
-    """Turn the codec's errors about data for the file at ``where`` into ours."""
-    with uncommitted():
-        try:
-            yield
-        except _CODEC as error:
-            raise _write_error(where, error) from cause_of(error)
-        except BaseException as error:
+class writing:
+    """Turn the codec's errors about data for the file at ``where`` into ours, which is in no version yet."""
+
+    __slots__ = ("_where",)
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None:
+            return
+        with uncommitted:
+            if isinstance(error, _CODEC):
+                raise _write_error(self._where, error) from cause_of(error)
             if is_panic(error):
-                _check_machine(error, f"Could not write {where}")
-                raise InvalidRequest(f"The codec can't encode these data ({where}): {_plain(error)}") from None
-            raise
+                _check_machine(error, f"Could not write {self._where}")
+                text = f"The codec can't encode these data ({self._where}): {_plain(error)}"
+                raise InvalidRequest(text) from None
+        if isinstance(error, StorageError):
+            error.nothing_written = True
 
 
-@contextmanager
-def uncommitted() -> Iterator[None]:
+class _Uncommitted:
     """Context for writing a file that no version names yet: a failure certainly had no effect."""
-    try:
-        yield
-    except StorageError as error:
-        error.nothing_written = True
-        raise
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, StorageError):
+            error.nothing_written = True
 
 
-def _write_error(where: str, error: Exception) -> TablewrightError:
+uncommitted = _Uncommitted()
+
+
+def _write_error(where: str, error: BaseException) -> TablewrightError:
     text = _plain(error)
     if _has(text, _REFUSED):
         return AccessDenied(f"No permission to write {where}: {text}. Check the credentials or the mode.")

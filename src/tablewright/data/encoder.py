@@ -57,7 +57,7 @@ class DataFileWriter:
         self._store, self._path = store, path
         self._where = join_uri(store.location.uri, path)
         target = store.codec_location(path)
-        with uncommitted():
+        with uncommitted:
             self._spool = Spool() if target is None else None
             location = target or Location(self._spool.path if self._spool else "")
             check_usable(_CODEC)
@@ -95,7 +95,7 @@ class DataFileWriter:
             rows = int(self._writer.close())
             size = int(self._writer.size_bytes)
         self._writer = None
-        with uncommitted():
+        with uncommitted:
             self._publish(size)
         return rows, size
 

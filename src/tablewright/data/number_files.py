@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -58,7 +59,7 @@ class _End:
 
     @property
     def nbytes(self) -> int:
-        return sum(_COLUMN_BYTES + len(column.metadata) for column in self.columns)
+        return sum([_COLUMN_BYTES + len(column.metadata) for column in self.columns])
 
 
 _ends = CacheKind[_End]("ends of files")
@@ -131,9 +132,10 @@ def _opened(path: str, descriptor: int) -> NumberFile | None:
             return b""
         if begin >= begin_of_tail:
             return tail[begin - begin_of_tail : stop - begin_of_tail]
-        with suppress(OSError):
+        try:
             return os.pread(descriptor, stop - begin, begin)
-        return b""
+        except OSError:
+            return b""
 
     end = _ends.find(key)
     if end is None:
@@ -153,20 +155,23 @@ def _decode_end(tail: FileTail, path: str) -> _End:
     described = decode_message(schema_pb2.FileDescriptor, tail.descriptor, path, "the file's schema")
     fields = described.schema.fields
     columns: tuple[FileColumn, ...] = ()
-    is_flat = len(fields) == len(tail.columns) and all(field.parent_id == _TOP for field in fields)
+    is_flat = len(fields) == len(tail.columns) and all([field.parent_id == _TOP for field in fields])
     if is_flat and tail.version == _VERSION:
         pairs = zip(fields, tail.columns, strict=True)
         columns = tuple(
-            FileColumn(field.name, field.logical_type, _number_type(field.logical_type, field.name), metadata)
-            for field, metadata in pairs
+            [
+                FileColumn(field.name, field.logical_type, _number_type(field.logical_type), metadata)
+                for field, metadata in pairs
+            ]
         )
     metadata = {key: value.decode("utf-8", "replace") for key, value in described.schema.metadata.items()}
     return _End(described.length, metadata, columns)
 
 
-def _number_type(logical_type: str, name: str) -> pa.DataType | None:
+@lru_cache(maxsize=256)
+def _number_type(logical_type: str) -> pa.DataType | None:
     try:
-        kind = arrow_type_of(logical_type, name)
+        kind = arrow_type_of(logical_type, "")
     except UnsupportedFeature:
         return None
     return kind if is_number(kind) else None

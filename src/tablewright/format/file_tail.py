@@ -117,7 +117,7 @@ def decode_tail(size: int, read: Callable[[int, int], bytes], path: str) -> File
     return FileTail(
         size=size,
         descriptor=read(*buffers[0]),
-        columns=tuple(read(begin, end) for begin, end in columns),
+        columns=tuple([read(begin, end) for begin, end in columns]),
         version=(major, minor),
         buffers=tuple(buffers),
     )
@@ -126,6 +126,6 @@ def decode_tail(size: int, read: Callable[[int, int], bytes], path: str) -> File
 def _entries(table: bytes, size: int, path: str) -> list[tuple[int, int]]:
     whole = len(table) // _ENTRY.size * _ENTRY.size
     found = [(offset, offset + length) for offset, length in _ENTRY.iter_unpack(table[:whole])]
-    if any(end > size for _, end in found):
+    if any([end > size for _, end in found]):
         raise CorruptTable(path, ("the data file can't be decoded: a part of it lies outside of it",))
     return found

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -46,6 +46,8 @@ __all__ = [
     "schema_to_proto",
 ]
 
+T = TypeVar("T")
+
 _DEPTH_MAX = 64
 _NAMES_SHOWN = 40
 _KEPT_MAX, _KEPT_BYTES_MAX = 64, 1 << 16
@@ -67,6 +69,7 @@ class _Facts:
     messages: list[Any] | None = None
     columns_by_version: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     problems_by_version: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    worked_out: dict[Callable[[Schema], Any], Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +100,7 @@ class Schema:
 
     def to_arrow(self) -> pa.Schema:
         """The schema that readers see, as Lance would show it. A type that we do not know raises UnsupportedFeature."""
-        facts = self._index()
+        facts = self._facts or self._index()
         if facts.arrow is None:
             facts.arrow = arrow_schema_of(self.top_level, facts.children, self.metadata)
         return facts.arrow
@@ -117,18 +120,18 @@ class Schema:
 
     def arrow_field(self, field_id: int) -> pa.Field:
         """One node with all below it, as an Arrow field."""
-        return arrow_schema_of((self.by_id(field_id),), self._index().children, {}).field(0)
+        return arrow_schema_of((self.by_id(field_id),), (self._facts or self._index()).children, {}).field(0)
 
     # -------------------------------------------------------------------------------------------------- tree
     @property
     def top_level(self) -> tuple[Field, ...]:
         """The columns."""
-        return self._index().children[TOP_LEVEL]
+        return (self._facts or self._index()).children[TOP_LEVEL]
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
-        facts = self._index()
+        facts = self._facts or self._index()
         if facts.names is None:
             facts.names = tuple(node.name for node in facts.children[TOP_LEVEL])
         return facts.names
@@ -141,7 +144,7 @@ class Schema:
     @property
     def ids(self) -> frozenset[int]:
         """The ids of all nodes."""
-        return frozenset(self._index().by_id)
+        return frozenset((self._facts or self._index()).by_id)
 
     def column_ids(self, names: Iterable[str]) -> tuple[int, ...]:
         """The ids of the columns with these names, in the schema's order; other names are ignored.
@@ -151,7 +154,7 @@ class Schema:
         ((0, 1), (1, 2))
         """
         wanted = frozenset(names)
-        return tuple(node.id for node in self.top_level if node.name in wanted)
+        return tuple([node.id for node in self.top_level if node.name in wanted])
 
     def node_ids(self, names: Iterable[str]) -> tuple[int, ...]:
         """The ids of the columns with these names and of all nodes below them, in the schema's order."""
@@ -159,23 +162,25 @@ class Schema:
 
     def has(self, field_id: int) -> bool:
         """Whether a node has this id."""
-        return field_id in self._index().by_id
+        return field_id in (self._facts or self._index()).by_id
 
     def by_id(self, field_id: int) -> Field:
         """The node of an id; ``KeyError`` if there is none."""
-        return self._index().by_id[field_id]
+        return (self._facts or self._index()).by_id[field_id]
 
     def children(self, field_id: int) -> tuple[Field, ...]:
         """The nodes right below one."""
-        return self._index().children.get(field_id, ())
+        return (self._facts or self._index()).children.get(field_id, ())
 
     def descendants(self, *field_ids: int) -> tuple[int, ...]:
         """The ids themselves and those of all nodes below them, depth first."""
-        found, waiting = [], [self.by_id(field_id) for field_id in reversed(field_ids)]
+        facts = self._facts or self._index()
+        found, waiting = [], [facts.by_id[field_id].id for field_id in reversed(field_ids)]
         while waiting:
-            node = waiting.pop()
-            found.append(node.id)
-            waiting.extend(reversed(self.children(node.id)))
+            at = waiting.pop()
+            found.append(at)
+            if below := facts.children.get(at):
+                waiting.extend([node.id for node in reversed(below)])
         return tuple(found)
 
     def ancestors(self, field_id: int) -> tuple[int, ...]:
@@ -193,7 +198,7 @@ class Schema:
 
     def resolve(self, path: str) -> Field:
         """The node of an exact dotted path; a part may be `` `in backticks` ``. InvalidRequest lists the columns."""
-        columns = self._index().columns
+        columns = (self._facts or self._index()).columns
         first, *rest = (path,) if path in columns else parse_path(path)
         found = columns.get(first)
         for part in rest:
@@ -223,7 +228,7 @@ class Schema:
     @property
     def blobs(self) -> tuple[Field, ...]:
         """The blobs, at any depth."""
-        facts = self._index()
+        facts = self._facts or self._index()
         if facts.blobs is None:
             facts.blobs = tuple(node for node in self.fields if is_blob_v1(node) or is_blob_v2(node))
         return facts.blobs
@@ -231,7 +236,7 @@ class Schema:
     @property
     def blob_ids(self) -> frozenset[int]:
         """The ids of nodes that are blobs in any form: of the table, or of a read."""
-        facts = self._index()
+        facts = self._facts or self._index()
         if facts.any_blobs is None:
             facts.any_blobs = frozenset(node.id for node in self.fields if is_blob(node))
         return facts.any_blobs
@@ -240,13 +245,32 @@ class Schema:
         """The schema with the nodes of ``form`` in the place of each blob; itself if there is none."""
         if not self.blobs:
             return self
-        forms = self._index().forms
+        forms = (self._facts or self._index()).forms
         if name not in forms:
             inside = {below for blob in self.blobs for below in self.descendants(blob.id)[1:]}
             blobs = {blob.id for blob in self.blobs}
             nodes = [form(node) if node.id in blobs else (node,) for node in self.fields if node.id not in inside]
             forms[name] = Schema(fields=tuple(each for part in nodes for each in part), metadata=self.metadata)
         return forms[name]
+
+    def kept(self, compute: Callable[[Schema], T]) -> T:
+        """What ``compute``, a function of a module or a class, makes of this schema alone; computed once.
+
+        Versions of a table share one schema, so small changes need not compute it again.
+
+        >>> schema = Schema.from_arrow(pa.schema({"id": pa.int64()}))
+        >>> def width(schema):
+        ...     print("computed")
+        ...     return len(schema.names)
+        >>> schema.kept(width) + schema.kept(width)
+        computed
+        2
+        """
+        worked_out = (self._facts or self._index()).worked_out
+        value: T | None = worked_out.get(compute)
+        if value is None:
+            value = worked_out[compute] = compute(self)
+        return value
 
     def _index(self) -> _Facts:
         facts = self._facts
@@ -268,7 +292,7 @@ def _rebuild(fields: tuple[Field, ...], metadata: dict[str, bytes]) -> Schema:
 # -------------------------------------------------------------------------------------------------------- messages
 def schema_to_proto(schema: Schema) -> list[Any]:
     """The Field messages of a schema, in order; its metadata go beside them. They are shared: copy, don't change."""
-    facts = schema._index()
+    facts = schema._facts or schema._index()
     if facts.messages is None:
         facts.messages = [field_to_proto(node) for node in schema.fields]
     return facts.messages
@@ -306,7 +330,7 @@ def _schema_of(messages: Iterable[Any], metadata: Mapping[str, bytes], path: str
 
 def problems_of_schema(schema: Schema) -> tuple[str, ...]:
     """Every broken invariant of the tree: ids, parents, depth, and numbers of children."""
-    facts = schema._index()
+    facts = schema._facts or schema._index()
     if facts.problems is None:
         facts.problems = _problems_of_tree(schema)
     return facts.problems

@@ -18,10 +18,9 @@ Tests: ``tests/unit/jobs/test_attempt.py``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from tablewright.errors import CommitConflict, CommitUnknown, CorruptTable
 from tablewright.format.transaction import Transaction
@@ -169,36 +168,30 @@ def attempts(
 
 def run_job(job: Job[P, M, R], table: Table, report: Report | None = None, *, plan: P | None = None) -> Done[R]:
     """Run a job until it is committed. ``plan`` is the one for the table's own version, if it was made before."""
-    execution = _Execution(job, table, Report() if report is None else report, plan)
-    with _closing(job):
+    with _Execution(job, table, Report() if report is None else report, plan) as execution:
         return execution.run()
 
 
 def make(job: Job[P, M, R], table: Table, report: Report | None = None, *, plan: P | None = None) -> M | Done[R]:
     """Plan and run a job on the table's own version, and leave the commit to the caller."""
-    execution = _Execution(job, table, Report() if report is None else report, plan)
-    with _closing(job):
+    with _Execution(job, table, Report() if report is None else report, plan) as execution:
         return execution.made(0)
 
 
-@contextmanager
-def _closing(job: Job[P, M, R]) -> Iterator[None]:
-    try:
-        yield
-    except BaseException as error:
-        job.close(error)
-        raise
-    job.close(None)
-
-
 class _Execution(Generic[P, M, R]):
-    """One execution of a job. Mutable: it knows the version and the work of the last attempt."""
+    """One execution of a job, as a context that closes it. Mutable: it knows version and work of the last attempt."""
 
     def __init__(self, job: Job[P, M, R], table: Table, report: Report, plan: P | None) -> None:
         self._job, self._table, self._report, self._first_plan = job, table, report, plan
         self._now_ns, self._began = table.world.clock.now_ns(), table.world.clock.monotonic()
         self._known = table.snapshot
         self._last: M | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self._job.close(error)
 
     @property
     def _uri(self) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from tablewright.engine.choose import Choice
 from tablewright.engine.events import log_choice
@@ -56,6 +55,16 @@ class Stage:
             self.bytes_written += getattr(result, "bytes_written", 0)
             self.num_files_written += len(result.paths)
 
+    def __enter__(self) -> Self:
+        self.iops -= requests_made()
+        self.seconds -= time.perf_counter()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.seconds += time.perf_counter()
+        self.iops += requests_made()
+        _log.debug("stage", "%(stage)s", stage=self)
+
     def __str__(self) -> str:
         names = ("fragments", "rows_read", "bytes_read", "num_files_written", "bytes_written", "iops", "tasks")
         facts = [f"{name}={value}" for name in names if (value := getattr(self, name))]
@@ -73,20 +82,13 @@ class Report:
     attempts: int = 0
     fragments: int = 0
 
-    @contextmanager
-    def stage(self, name: str, choice: Choice | None = None, tasks: int = 0, fragments: int = 0) -> Iterator[Stage]:
-        """Measure a stage."""
+    def stage(self, name: str, choice: Choice | None = None, tasks: int = 0, fragments: int = 0) -> Stage:
+        """A stage, as a context in which it is measured."""
         stage = Stage(name, tasks=tasks, choice=choice, fragments=fragments)
         self.stages.append(stage)
         if choice is not None:
             log_choice(name, choice, tasks)
-        started, requests = time.perf_counter(), requests_made()
-        try:
-            yield stage
-        finally:
-            stage.seconds = time.perf_counter() - started
-            stage.iops += requests_made() - requests
-            _log.debug("stage", "%(stage)s", stage=stage)
+        return stage
 
     def lines(self, result: dict[str, int]) -> Iterator[str]:
         """What was decided on the way, one line of totals, then one per stage."""

@@ -49,7 +49,7 @@ from tablewright.operations.update_tasks import (
     run_update_rows,
 )
 from tablewright.operations.update_values import Assignments, compile_updates
-from tablewright.operations.write import WriteSettings
+from tablewright.operations.write import asked_file_version
 from tablewright.reading.match import Matched, read_fields
 from tablewright.reading.row_search import RowSearch, plan_search
 from tablewright.snapshot.snapshot import Snapshot
@@ -82,8 +82,7 @@ class UpdateOptions:
 
     def __post_init__(self) -> None:
         check_write_mode(self.write_mode)
-        if self.data_storage_version is not None:
-            WriteSettings(data_storage_version=self.data_storage_version).file_version  # noqa: B018 an unknown one raises
+        asked_file_version(self.data_storage_version)  # an unknown one raises
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,7 @@ __all__ = [
     "MODES",
     "WritePlan",
     "WriteSettings",
+    "asked_file_version",
     "finish_write",
     "plan_again",
     "plan_write",
@@ -77,7 +78,7 @@ class WriteSettings:
     @property
     def file_version(self) -> str | None:
         """The data-file version asked for, by number; ``None`` for the default."""
-        return None if self.data_storage_version is None else _file_version(self.data_storage_version)
+        return asked_file_version(self.data_storage_version)
 
     @property
     def creation(self) -> Creation:
@@ -93,7 +94,10 @@ DEFAULT_FILE_VERSION = "2.2"
 _FILE_VERSIONS = {"stable": DEFAULT_FILE_VERSION, "next": "2.3", "2.0": "2.0", "2.1": "2.1", "2.2": "2.2", "2.3": "2.3"}
 
 
-def _file_version(name: str) -> str:
+def asked_file_version(name: str | None) -> str | None:
+    """The number of a data-file version that a caller names; ``None`` if it leaves that open. An unknown one raises."""
+    if name is None:
+        return None
     if name not in _FILE_VERSIONS:
         raise InvalidRequest(f"Unknown data_storage_version {name!r}: use one of {', '.join(_FILE_VERSIONS)}.")
     return _FILE_VERSIONS[name]

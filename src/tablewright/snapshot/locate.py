@@ -5,7 +5,8 @@ committing list the directory:
 
 1. A store that lists in order has the newest V2 name first, so one page is enough. On a local disk only the names are
    read, and one file is looked at (10,000 versions: 5 ms). Other stores are listed whole.
-2. Numbers above the listed one are probed, under both names, because a listing may be older than the store.
+2. Numbers above the listed one are probed, under both names, because a listing may be older than the store. A writer
+   on a local disk that knows the newest version already leaves that to put-if-absent.
 
 ``latest_version_hint.json`` is written for pylance and never read. It may be too low, and probing upwards from it may
 stop at a gap: cleanup may have removed the versions above one that a tag keeps.
@@ -99,18 +100,24 @@ def find_version(store: Store, version: int) -> VersionEntry | None:
     return next(filter(None, found or (look() for look in looks)), None)
 
 
-def probe_latest(store: Store, at_least: int) -> VersionEntry:
-    """The latest version, for a writer that knows version ``at_least``.
+def probe_latest(store: Store, at_least: int, known: VersionEntry | None = None) -> VersionEntry:
+    """The latest version, for a writer that knows version ``at_least``, and perhaps its entry.
 
     Raises :class:`VersionNotFound` if neither that version nor a higher one exists any more: the table was replaced.
-    A store that answers slowly is asked for the next version while it lists: nearly always there is none.
+    A store that answers slowly is asked for the next version while it lists: nearly always there is none. On a local
+    disk the names are enough where the newest is that of ``known``: a version that came since has the name that the
+    writer is going to create.
     """
     if answers_slowly(store):
         listed, following = together(store, partial(latest_version, store), partial(find_version, store, at_least + 1))
         if listed is not None and listed.version == at_least:
             return listed if following is None else _probe_above(store, following) or following
     else:
-        listed = latest_version(store)
+        names = local_file_names(store, VERSIONS_DIR)
+        newest = None if names is None or known is None else newest_manifest(names)
+        if newest is not None and known is not None and newest[:2] == (known.version, known.path):
+            return known
+        listed = latest_version(store) if names is None else _latest_named(store, names)
     if listed is not None and listed.version >= at_least:
         return _probe_above(store, listed) or listed
     known = find_version(store, at_least)  # the listing may be older than what we have read

@@ -20,7 +20,6 @@ import errno
 import io
 import os
 import re
-import secrets
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -119,25 +118,26 @@ def walk_files(directory: str, *, temporary: bool = False) -> Iterator[tuple[str
 
 
 # --------------------------------------------------------------------------------------------------------- writing
-def write_file(path: str, data: Iterable[bytes], publish: Callable[[str, str], None], *, durable: bool) -> None:
-    """Write pieces of data under a temporary name, then ``publish(temporary, path)``: ``os.replace`` or ``os.link``.
+def write_file(path: str, data: Iterable[bytes], publish: Callable[[str, str], bool | None], *, durable: bool) -> None:
+    """Write pieces of data under a temporary name, then ``publish(temporary, path)``.
+
+    That renames the file, as ``os.replace`` does; or it answers ``True``, and the temporary name is removed.
 
     An ``OSError`` after which nothing can be visible at ``path`` has the attribute ``certain``. One of ``publish`` is,
     unless a server of a network file system did not answer; one of the directory's ``fsync`` never is.
     """
-    temporary = f"{path}#{secrets.randbelow(10**9)}"
-    is_written = is_moved = False
+    temporary = f"{path}#{int.from_bytes(os.urandom(4))}"
+    is_written, stays = False, True
     try:
         _write_new(temporary, data, durable=durable)
         is_written = True
-        publish(temporary, path)
-        is_moved = publish is os.replace
+        stays = bool(publish(temporary, path))
     except OSError as error:
         error.certain = not is_written or error.errno not in _UNANSWERED  # type: ignore[attr-defined]
         raise
     finally:
-        if not is_moved:
-            with suppress(OSError):  # gone already after a rename
+        if stays:
+            with suppress(OSError):  # gone already, if it was renamed after all
                 os.unlink(temporary)
     if durable:
         sync_directory(os.path.dirname(path))

@@ -12,6 +12,7 @@ from tablewright.log import Log
 __all__ = ["add_requests", "count_request", "log_request", "requests_made"]
 
 _log = Log("storage")
+_is_logged = _log.wants_debug
 _lock = threading.Lock()
 _made = 0
 
@@ -19,7 +20,8 @@ _made = 0
 def count_request(verb: str = "ask", uri: str = "", path: str = "") -> None:
     """One more: an object is read, written or removed, or rows of a data file are asked for."""
     global _made
-    log_request(verb, uri, path)
+    if _is_logged():
+        log_request(verb, uri, path)
     with _lock:
         _made += 1
 

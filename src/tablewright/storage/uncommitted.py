@@ -7,8 +7,8 @@ after a conflict. The files of a worker that dies stay: cleanup finds them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
+from typing import Self
 
 from tablewright.errors import TablewrightError
 from tablewright.log import Log
@@ -47,7 +47,10 @@ def discard_directory(store: Store, directory: str, keep: Collection[str] = ()) 
 
 
 class UncommittedFiles:
-    """Paths of files as threads write them. After :meth:`remove`, files that are added later are removed at once."""
+    """Paths of files as threads write them. After :meth:`remove`, files that are added later are removed at once.
+
+    As a context they are removed if the block fails: :func:`removed_on_failure`.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -61,7 +64,7 @@ class UncommittedFiles:
             if not self._given_up:
                 known = len(self._paths)
                 self._paths.extend(paths)
-                for path in self._paths[known:]:
+                for path in self._paths[known:] if _log.wants_debug() else ():
                     _log.debug("file", "wrote %(path)s of %(table)s", path=path, table=self._store.location.uri)
                 return
         discard_files(self._store, paths)
@@ -79,12 +82,15 @@ class UncommittedFiles:
         discard_files(self._store, paths)
 
 
-@contextmanager
-def removed_on_failure(store: Store) -> Iterator[UncommittedFiles]:
-    """A list of files as they are written: if the block fails, they are removed."""
-    files = UncommittedFiles(store)
-    try:
-        yield files
-    except BaseException:
-        files.remove()
-        raise
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """If the block failed, its files are removed."""
+        if error is not None:
+            self.remove()
+
+
+def removed_on_failure(store: Store) -> UncommittedFiles:
+    """A list of files as they are written, as a context: if the block fails, they are removed."""
+    return UncommittedFiles(store)

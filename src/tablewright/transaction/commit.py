@@ -252,7 +252,7 @@ class _Loop:
         That is safe: what depends on the file is looked up later, in :meth:`_attempt`, and a commit that fails removes
         it.
         """
-        store, looks = self.world.store, partial(probe_latest, self.world.store, seen.version)
+        store, looks = self.world.store, partial(probe_latest, self.world.store, seen.version, seen.entry)
         if self.written or not answers_slowly(store):
             return looks()
         entry: VersionEntry = together(store, looks, self._write_transaction)[0]

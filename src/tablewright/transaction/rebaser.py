@@ -18,6 +18,7 @@ from tablewright.format.fragment import DeletionFile, DeletionFileType, Fragment
 from tablewright.format.naming import data_path, deletion_path
 from tablewright.format.row_set import RowSet
 from tablewright.format.transaction import Append, Delete, Merge, Operation, Project, Rewrite, Transaction, Update
+from tablewright.lazy import cached_property
 from tablewright.snapshot.files import write_deletion_vector
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.storage.uncommitted import discard_files
@@ -47,14 +48,23 @@ class Rebaser:
     def __init__(self, world: World, base: Snapshot, asked: Transaction, affected: AffectedRows | None) -> None:
         self._world, self._base, self._asked, self._given = world, base, asked, affected
         self._meanwhile = Meanwhile()
-        self._ours = changed_fragments(asked.operation)
         self._blamed = ("unknown", 0)
         self._columns = base.schema  # those that the values of ours were written for
         self._dropped: frozenset[int] = frozenset()
-        self._brought = frozenset(_deletion_files(asked, base))
         self._earlier: tuple[str, ...] = ()
+        self._is_tried = False
         self.affected = affected
         self.united: list[str] = []
+
+    @cached_property
+    def _ours(self) -> frozenset[int]:
+        """The fragments that the transaction changes."""
+        return changed_fragments(self._asked.operation)
+
+    @cached_property
+    def _brought(self) -> frozenset[str]:
+        """The deletion files that came with the transaction, of this and of earlier epochs."""
+        return frozenset(_deletion_files(self._asked, self._base))
 
     def learn(self, theirs: Operation, version: int) -> None:
         """One more transaction came in between."""
@@ -76,6 +86,7 @@ class Rebaser:
         following._columns, following._dropped = self._columns, self._dropped
         following._brought = self._brought.union(translated.left)
         following._earlier = (*self.written, *translated.written)
+        following._is_tried = True
         return following
 
     @property
@@ -85,6 +96,7 @@ class Rebaser:
 
     def onto(self, newest: Snapshot) -> Transaction | None:
         """The transaction rebased past all versions in between; ``None`` if it stays as it is."""
+        self._is_tried = True
         self._check_columns(newest)
         match self._asked.operation:
             case Delete() | Update() as operation:
@@ -115,8 +127,11 @@ class Rebaser:
             raise self._conflict(f"columns {replaced} were cast, or replaced by other columns, meanwhile")
 
     def needless(self, made: Snapshot) -> list[str]:
-        """Files that were written for this transaction, and that the version it made does not use."""
-        candidates = self._brought.union(self.written)
+        """Files that were written for this transaction, and that the version it made does not use.
+
+        None if no version came in between: then it was committed as it is.
+        """
+        candidates = self._brought.union(self.written) if self._is_tried else frozenset()
         if not candidates:
             return []
         kept = (made.fragments.by_id(id) for id in self._ours if made.fragments.has(id))

@@ -8,8 +8,6 @@ Tests: ``tests/unit/transaction/test_recorded.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 from tablewright.snapshot.snapshot import Snapshot
@@ -19,8 +17,7 @@ __all__ = ["record", "recorded_commits"]
 _noted: ContextVar[list[Snapshot] | None] = ContextVar("_noted", default=None)
 
 
-@contextmanager
-def recorded_commits() -> Iterator[list[Snapshot]]:
+class recorded_commits:
     """The versions that are committed inside the block. A block inside another one gets none: the outer one has them.
 
     >>> with recorded_commits() as made:
@@ -28,15 +25,17 @@ def recorded_commits() -> Iterator[list[Snapshot]]:
     >>> made
     []
     """
-    if _noted.get() is not None:
-        yield []
-        return
-    made: list[Snapshot] = []
-    token = _noted.set(made)
-    try:
-        yield made
-    finally:
-        _noted.reset(token)
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> list[Snapshot]:
+        made: list[Snapshot] = []
+        self._token = _noted.set(made) if _noted.get() is None else None
+        return made
+
+    def __exit__(self, *error: object) -> None:
+        if self._token is not None:
+            _noted.reset(self._token)
 
 
 def record(snapshot: Snapshot) -> None:

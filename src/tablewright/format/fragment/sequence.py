@@ -72,8 +72,10 @@ class FragmentList(Sequence[Fragment]):
     def __getitem__(self, position: int | slice) -> Fragment | Sequence[Fragment]:
         if isinstance(position, slice):
             return self._at(np.arange(len(self))[position])
-        position = range(len(self))[position]
         fragment = self._known.get(position)
+        if fragment is None:
+            position = range(len(self._raw))[position]
+            fragment = self._known.get(position)
         if fragment is None:
             fragment = self._known[position] = decode_fragment(self._raw[position], self._path)
         return fragment
@@ -185,9 +187,11 @@ class FragmentList(Sequence[Fragment]):
         return {id: position for position, id in reversed(list(enumerate(self.facts.ids.tolist())))}
 
     def _position(self, fragment_id: int) -> int | None:
-        fragment_id = whole_number(fragment_id, "a fragment id", minimum=None)
-        if self._few is not None:
-            return self._few.get(fragment_id)
+        few = self._few
+        if type(fragment_id) is not int:
+            fragment_id = whole_number(fragment_id, "a fragment id", minimum=None)
+        if few is not None:
+            return few.get(fragment_id)
         if not 0 <= fragment_id < 1 << 64:
             return None
         ids = self.facts.ids
@@ -218,7 +222,10 @@ class FragmentList(Sequence[Fragment]):
 
     def by_id(self, fragment_id: int) -> Fragment:
         """The fragment of this id; ``KeyError`` if there is none."""
-        return self[self.position(fragment_id)]
+        position = self._position(fragment_id)
+        if position is None:
+            raise KeyError(fragment_id)
+        return self[position]
 
     def at(self, positions: Sequence[int]) -> FragmentList:
         """The fragments at these positions, in that order; no position twice."""

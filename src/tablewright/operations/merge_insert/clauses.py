@@ -13,7 +13,7 @@ from tablewright.errors import InvalidRequest
 from tablewright.operations.merge_insert.limits import DEFAULT_MERGE_LIMITS, MergeLimits
 from tablewright.operations.merge_insert.ordered import OrderedClauses
 from tablewright.operations.rewrite.costs import REWRITE_COLUMNS, REWRITE_ROWS, WRITE_MODES
-from tablewright.operations.write import WriteSettings
+from tablewright.operations.write import asked_file_version
 
 __all__ = ["Clauses", "InvalidMerge", "WhenMatched", "check_condition", "check_dedupe", "check_mode"]
 
@@ -78,7 +78,7 @@ class Clauses:
         check_dedupe(self.dedupe)
         for name in ("insert", "delete_by_source", "use_index"):
             check_flag(getattr(self, name), name)
-        WriteSettings(data_storage_version=self.data_storage_version).file_version  # noqa: B018 an unknown one raises
+        asked_file_version(self.data_storage_version)  # an unknown one raises
         if self.condition is not None and self.when_matched != "update":
             raise InvalidRequest("A condition on matched rows needs when_matched_update_all.")
         if self.by_source_condition is not None and not self.delete_by_source:

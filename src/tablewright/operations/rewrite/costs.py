@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from tablewright.data.sizes import fixed_width
 from tablewright.errors import InvalidRequest
@@ -131,9 +130,9 @@ def decide(
     ``weigh`` tells what both ways add to the manifest, where fragments have row ids. It is asked only where that could
     make columns the cheaper way.
     """
-    widths = StoredWidths(table)
+    widths = table.kept(StoredWidths)
     changed = table.column_ids(columns)
-    rows_only = any(map(partial(_has_no_members, table), changed))
+    rows_only = not widths.memberless.isdisjoint(changed)
     chosen = []
     for fragment in sorted(fragments, key=lambda fragment: fragment.id):
         rows = matched.get(fragment.id, 0)
@@ -141,7 +140,7 @@ def decide(
             continue
         known = widths.of(fragment)
         bytes_rows = round(rows * sum(known.values()))
-        bytes_columns = round(fragment.physical_rows * sum(known[id] for id in changed))
+        bytes_columns = round(fragment.physical_rows * sum([known[id] for id in changed]))
         lineage = None
         if weigh is not None and fragment.row_ids is not None:
             saved = bytes_columns - bytes_rows
@@ -170,14 +169,12 @@ def _growth(lineage: LineageBytes | None) -> int:
     return growth if abs(growth) >= _LINEAGE_BYTES_MIN else 0
 
 
-def _has_no_members(table: Schema, column: int) -> bool:
-    """Whether there is a struct without members in a column: a file of such columns alone can't hold their nulls."""
-    nodes = [table.by_id(id) for id in table.descendants(column)]
-    return any(node.logical_type == "struct" and not table.children(node.id) for node in nodes)
-
-
 class StoredWidths:
-    """Bytes per row on disk of each column of a table, fragment by fragment."""
+    """Bytes per row on disk of each column of a table, fragment by fragment.
+
+    ``memberless`` are the columns with a struct without members in them: a file of such columns alone can't hold their
+    nulls.
+    """
 
     def __init__(self, table: Schema) -> None:
         fields = zip(table.top_level, table.to_arrow(), strict=True)
@@ -186,6 +183,8 @@ class StoredWidths:
         self._with_blobs = frozenset(above)
         self._ids = {column.id: frozenset(table.descendants(column.id)) for column in table.top_level}
         self._files: dict[tuple[int, ...], tuple[int, tuple[int, ...], int]] = {}
+        empty = {node.id for node in table.fields if node.logical_type == "struct" and not table.children(node.id)}
+        self.memberless = frozenset(column for column, ids in self._ids.items() if not empty.isdisjoint(ids))
 
     def of(self, fragment: Fragment) -> dict[int, float]:
         """By column id."""

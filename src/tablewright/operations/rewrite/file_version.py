@@ -8,7 +8,7 @@ from tablewright.format.field import is_blob_v2
 from tablewright.format.flags import MIXED_FILE_VERSIONS
 from tablewright.format.manifest import Manifest
 from tablewright.format.schema import check_file_version
-from tablewright.operations.write import WriteSettings
+from tablewright.operations.write import asked_file_version
 
 __all__ = ["new_file_version"]
 
@@ -17,7 +17,7 @@ _VERSIONS_WITHOUT_BLOBS_V2, _FIRST_VERSION_WITH_BLOBS_V2 = ("2.0", "2.1"), "2.2"
 
 def new_file_version(manifest: Manifest, asked: str | None) -> str:
     """The version of the new files: the table's own, or another one if the table mixes versions already."""
-    version = WriteSettings(data_storage_version=asked).file_version or manifest.data_storage_version
+    version = asked_file_version(asked) or manifest.data_storage_version
     if version != manifest.data_storage_version and not manifest.writer_flags & MIXED_FILE_VERSIONS:
         raise UnsupportedFeature(
             f"data_storage_version={asked!r}: the table's files are of version {manifest.data_storage_version}, and "

@@ -77,13 +77,13 @@ class MovedRows:
     @property
     def paths(self) -> tuple[str, ...]:
         """All files that were written."""
-        return (*data_paths(self.fragments), *self.sidecars, *(path for each in self.hidden for path in each.paths))
+        return (*data_paths(self.fragments), *self.sidecars, *[path for each in self.hidden for path in each.paths])
 
     @property
     def bytes_written(self) -> int:
         """Their size."""
-        data = sum(fragment.data_bytes for fragment in self.fragments)
-        return data + sum(each.bytes_written for each in self.hidden)
+        data = sum([fragment.data_bytes for fragment in self.fragments])
+        return data + sum([each.bytes_written for each in self.hidden])
 
 
 def move_rows(
