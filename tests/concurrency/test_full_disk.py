@@ -88,14 +88,30 @@ def test_a_data_file_that_does_not_fit(table: tw.LanceDataset, tmp_path: Path) -
     assert files_of(tmp_path) == before
 
 
-def test_data_files_that_are_refused(table: tw.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_small", [True, False])
+def test_data_files_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_small: bool) -> None:
+    """The first file of a table needs its directory; small ones are made in memory, large ones by the codec."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr("tablewright.storage.local_files.make_directories", refused)
+    with pytest.raises(AccessDenied) as caught:
+        tw.write_dataset(ROWS if is_small else ROWS.to_reader(), tmp_path / "new")
+    assert caught.value.nothing_written
+    assert files_of(tmp_path / "new") == set()
+
+
+def test_small_data_files_that_are_refused(
+    table: tw.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
     before = files_of(tmp_path)
-    monkeypatch.setattr("tablewright.storage.local_files.make_directories", refused)
+    monkeypatch.setattr("tablewright.storage.local_files.os.write", refused)
     with pytest.raises(AccessDenied) as caught:
-        table.insert(MANY)
+        table.insert(ROWS)
     assert caught.value.nothing_written
     assert files_of(tmp_path) == before
 

@@ -181,7 +181,7 @@ limits = MergeLimits(source=SourceLimits(memory_bytes=0))
 upsert = lambda ds: ds.merge_insert("id")._with(limits=limits).when_matched_update_all().when_not_matched_insert_all()
 tell(
     merge=lambda: upsert(ds).execute(pa.RecordBatchReader.from_batches(ROWS.schema, ROWS.to_batches())),
-    insert=lambda: held.insert(ROWS),
+    insert=lambda: held.insert(pa.RecordBatchReader.from_batches(ROWS.schema, ROWS.to_batches())),
     read=lambda: tw.dataset("memory://t").to_table(),
 )
 """,

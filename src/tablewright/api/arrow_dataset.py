@@ -123,7 +123,7 @@ class _Rows(pafs.FileSystemHandler):
     def dataset(self) -> pads.FileSystemDataset:
         """The dataset of all its files."""
         files = pafs.PyFileSystem(self)
-        rows, size = self._snapshot.fragments.total_live_rows, int(self._snapshot.fragments.facts.file_bytes.sum())
+        rows, size = self._snapshot.fragments.total_live_rows, self._snapshot.fragments.total_data_bytes
         wanted = max(min(_PARTS_OF_ROWS_MAX, -(-rows // _PART_ROWS_MIN)), size // _PART_BYTES)
         parts = max(1, min(_PARTS_MAX, wanted))
         fragments = [_FORMAT.make_fragment(f"{part}/{parts}", files) for part in range(parts)]

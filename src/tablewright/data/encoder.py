@@ -11,6 +11,7 @@ processor's caches is twice as fast as reading a file at once; the caller choose
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,6 +40,8 @@ from tablewright.storage.subtree import prepare_file, sync_file
 __all__ = ["ClosedFile", "DataFileReader", "DataFileWriter", "load_codec"]
 
 _BATCHES_AHEAD = 4
+_HELD_BYTES_MAX = 1 << 16
+_MEMORY, _MEMORY_NAME = "memory:///", "file.lance"
 _CODEC: Library = "the data-file codec"
 
 # Rows at indices are otherwise decoded on the thread that asks, inside Arrow's C stream, where a panic of the codec
@@ -51,29 +54,57 @@ class DataFileWriter:
 
     The codec collects some megabytes of a column. It copies them, unless batches stay ``in_memory``, as they are, until
     the file is closed.
+
+    A small file of such batches is made in memory when it is closed, and then written at once, unless the store is a
+    remote one. On a local disk the codec would hand each system call to a thread of its own, which takes longer than to
+    encode a few rows: 0.8 ms instead of 0.5.
     """
 
     def __init__(self, store: Store, path: str, schema: pa.Schema, version: str, *, in_memory: bool = False) -> None:
-        self._store, self._path = store, path
+        self._store, self._path, self._schema = store, path, schema
         self._where = join_uri(store.location.uri, path)
-        target = store.codec_location(path)
+        self._options: dict[str, Any] = {"version": version, "keep_original_array": in_memory}
+        self._location = store.codec_location(path)
+        self._held: list[pa.RecordBatch] | None = []  # as long as the file may be a small one
+        self._held_bytes = 0
+        self._writer: Any = None
+        self._spool: Spool | None = None
         with uncommitted:
-            self._spool = Spool() if target is None else None
-            location = target or Location(self._spool.path if self._spool else "")
             check_usable(_CODEC)
-            prepare_file(store, path)
-        codec = load_codec()
-        options: dict[str, Any] = {"version": version, "keep_original_array": in_memory}
+        if not in_memory or (self._location is not None and not is_local(self._location)):
+            self._open()
+
+    def _open(self) -> Any:
+        """The codec's writer of the file, or of a temporary one where the codec can't write into the store."""
+        if self._held is None:
+            return self._writer
+        location = self._location
+        with uncommitted:
+            if location is None:
+                self._spool = Spool()
+                location = Location(self._spool.path)
+            else:
+                prepare_file(self._store, self._path)
         with writing(self._where):
             if self._spool is not None:
-                self._writer: Any = codec.writer(location.uri, schema, **options)
+                self._writer = load_codec().writer(location.uri, self._schema, **self._options)
             else:
                 base, _, name = location.uri.rpartition("/")
                 session = _session(base, tuple(sorted(location.storage_options.items())), os.getpid())
-                self._writer = session.open_writer(name, schema=schema, **options)
+                self._writer = session.open_writer(name, schema=self._schema, **self._options)
+            for batch in self._held:
+                self._writer.write_batch(batch)
+        self._held = None
+        return self._writer
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch, whose schema is the file's."""
+        if self._held is not None:
+            self._held.append(batch)
+            self._held_bytes += batch.nbytes
+            if self._held_bytes > _HELD_BYTES_MAX:
+                self._open()
+            return
         if self._writer is None:
             raise InternalError(f"write to {self._where} after it was closed")
         with writing(self._where):
@@ -81,42 +112,56 @@ class DataFileWriter:
 
     def add_metadata(self, key: str, value: str) -> None:
         """Put a pair into the metadata of the file's schema."""
+        writer = self._open()
         with writing(self._where):
-            self._writer.add_schema_metadata(key, value)
+            writer.add_schema_metadata(key, value)
 
     def add_buffer(self, data: bytes) -> int:
         """Put bytes beside the columns: their number, from 1 on, under which :meth:`DataFileReader.buffer` has them."""
+        writer = self._open()
         with writing(self._where):
-            return int(self._writer.add_global_buffer(data))
+            return int(writer.add_global_buffer(data))
 
     def close(self) -> tuple[int, int]:
         """Finish the file: its number of rows and its size in bytes."""
+        if self._held is not None:
+            return self._close_small(self._held)
         with writing(self._where):
             rows = int(self._writer.close())
             size = int(self._writer.size_bytes)
         self._writer = None
         with uncommitted:
-            self._publish(size)
+            if self._spool is None:
+                sync_file(self._store, self._path, size)
+            else:
+                self._put(self._spool.read(), size)
+                self._spool.remove()
         return rows, size
 
-    def _publish(self, size: int) -> None:
-        """Where the codec wrote a temporary file, put its bytes in the store; else see that they are durable."""
-        if self._spool is not None:
-            data = self._spool.read()
-            self._spool.remove()
-            if len(data) != size:
-                raise StorageError(
-                    f"Could not write {self._where}: the temporary file has {len(data)} of {size} bytes."
-                )
-            self._store.put(self._path, data)
-        else:
-            sync_file(self._store, self._path, size)
+    def _close_small(self, held: Sequence[pa.RecordBatch]) -> tuple[int, int]:
+        """Make the file in memory, and put it in the store."""
+        with writing(self._where):
+            session = _memory_session(os.getpid(), threading.get_ident())
+            writer = session.open_writer(_MEMORY_NAME, schema=self._schema, **self._options)
+            for batch in held:
+                writer.write_batch(batch)
+            rows, size = int(writer.close()), int(writer.size_bytes)
+            data = session.read_range(_MEMORY_NAME, 0, size)
+        self._held = None
+        with uncommitted:
+            self._put(data, size)
+        return rows, size
+
+    def _put(self, data: bytes, size: int) -> None:
+        if len(data) != size:
+            raise StorageError(f"Could not write {self._where}: the codec left {len(data)} of {size} bytes.")
+        self._store.put(self._path, data)
 
     def abort(self) -> None:
         """Abort: no file is left."""
         if self._writer is not None:
             vars(self._writer).clear()  # a traceback may keep the writer alive, and with it the temporary file
-        self._writer = None
+        self._writer = self._held = None
         if self._spool is not None:
             self._spool.remove()
         self._store.delete(self._path)
@@ -335,6 +380,12 @@ def _open(location: Location, where: str, columns: list[str] | None, *, alone: b
 def _session(base: str, options: tuple[tuple[str, str], ...], process: int) -> Any:
     """What the readers and writers of a directory share: the connection, and the codec's threads for it."""
     return load_codec().session(base, storage_options=dict(options) or None)
+
+
+@lru_cache(maxsize=64)
+def _memory_session(process: int, thread: int) -> Any:
+    """A directory in memory for one file at a time, which the next small file of the same thread replaces."""
+    return load_codec().session(_MEMORY)
 
 
 class Codec(NamedTuple):

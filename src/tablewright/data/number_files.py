@@ -34,7 +34,7 @@ from tablewright.storage.requests import count_request
 __all__ = ["NumberFile", "is_number", "open_numbers"]
 
 _VERSION = (2, 2)
-_TOP = -1
+_TOP = frozenset((-1,))
 _TAIL_BYTES = 1 << 15
 _ROWS_MAX = 1 << 20
 _COLUMN_BYTES = 512
@@ -155,7 +155,7 @@ def _decode_end(tail: FileTail, path: str) -> _End:
     described = decode_message(schema_pb2.FileDescriptor, tail.descriptor, path, "the file's schema")
     fields = described.schema.fields
     columns: tuple[FileColumn, ...] = ()
-    is_flat = len(fields) == len(tail.columns) and all([field.parent_id == _TOP for field in fields])
+    is_flat = len(fields) == len(tail.columns) and {field.parent_id for field in fields} <= _TOP
     if is_flat and tail.version == _VERSION:
         pairs = zip(fields, tail.columns, strict=True)
         columns = tuple(

@@ -172,16 +172,21 @@ def _data_file(name: str, fields: tuple[int, ...], indices: tuple[int, ...], ver
     )
 
 
+def _stored(schema: Schema) -> pa.Schema:
+    """The Arrow schema of the files that hold all of a schema."""
+    return schema.to_arrow().remove_metadata()
+
+
 class _OpenFile:
     """A data file that is being written."""
 
     def __init__(self, world: World, schema: Schema, version: str, *, in_memory: bool = False) -> None:
         self._world, self._version = world, version
-        self.arrow = schema.to_arrow().remove_metadata()
+        self.arrow = schema.kept(_stored)
         self._name = new_data_file_name(world.ids.uuid())
         self._columns = file_columns(schema, version)
         path = data_path(self._name)
-        self._blobs = BlobWriter(world.store, path, schema) if prepared_blobs(schema) else None
+        self._blobs = BlobWriter(world.store, path, schema) if schema.kept(prepared_blobs) else None
         self._stored = self.arrow if self._blobs is None else self._blobs.codec_schema(self.arrow)
         self._writer = DataFileWriter(world.store, path, self._stored, version, in_memory=in_memory)
         self.dictionaries = FileDictionaries(self.arrow)
@@ -223,7 +228,7 @@ class _Roll:
 
     def __init__(self, world: World, schema: Schema, options: WriteOptions, progress: WriteProgress | None) -> None:
         self._world, self._schema, self._options, self._progress = world, schema, options, progress
-        self.arrow = schema.to_arrow().remove_metadata()
+        self.arrow = schema.kept(_stored)
         self._file: _OpenFile | None = None
         self.fragments: list[Fragment] = []
         self.sidecars: list[str] = []

@@ -126,6 +126,6 @@ def decode_tail(size: int, read: Callable[[int, int], bytes], path: str) -> File
 def _entries(table: bytes, size: int, path: str) -> list[tuple[int, int]]:
     whole = len(table) // _ENTRY.size * _ENTRY.size
     found = [(offset, offset + length) for offset, length in _ENTRY.iter_unpack(table[:whole])]
-    if any([end > size for _, end in found]):
+    if max([end for _, end in found], default=0) > size:
         raise CorruptTable(path, ("the data file can't be decoded: a part of it lies outside of it",))
     return found

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from tablewright.errors import UnsupportedFeature
 from tablewright.format.manifest import Manifest
 
@@ -71,7 +73,7 @@ _BITS = 64
 def derive_flags(manifest: Manifest) -> tuple[int, int]:
     """Reader and writer flags of a manifest: those its content asks for, and the sticky ones it came with."""
     both = 0
-    if manifest.fragments.facts.has_deletion.any():
+    if np.count_nonzero(manifest.fragments.facts.has_deletion):
         both |= DELETION_FILES
     if manifest.stable_row_ids:
         both |= STABLE_ROW_IDS

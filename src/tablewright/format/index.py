@@ -100,9 +100,9 @@ def problems_of_index(index: IndexMetadata) -> Iterator[str]:
             _decoded(index.fragment_bitmap)
         except ValueError as error:
             yield f"index {index.name!r} ({index.uuid}): the fragment bitmap is broken: {error}"
-    if index.dataset_version < 0 or min((file.size_bytes for file in index.files), default=0) < 0:
+    if index.dataset_version < 0 or min([file.size_bytes for file in index.files], default=0) < 0:
         yield f"index {index.name!r} ({index.uuid}) has a negative number"
-    if any(field_id < 0 for field_id in index.fields):
+    if min(index.fields, default=0) < 0:
         yield f"index {index.name!r} ({index.uuid}) names a negative field id"
 
 

@@ -9,7 +9,7 @@ Format: ``docs/format/table.md#manifest-fields``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tablewright.errors import CorruptTable, InternalError, UnsupportedFeature
 from tablewright.format.flags import STABLE_ROW_IDS, check_readable, check_writable, derive_flags
@@ -19,6 +19,7 @@ from tablewright.format.manifest_problems import problems_of_lineage, problems_o
 from tablewright.format.proto import table_pb2 as pb
 from tablewright.format.schema import schema_from_proto, schema_to_proto
 from tablewright.format.wire import decode_message, encode_message, encode_varint, unknown_of
+from tablewright.values import evolve
 
 __all__ = [
     "Sections",
@@ -52,7 +53,7 @@ def ready_to_write(manifest: Manifest) -> Manifest:
     check_writable(manifest.writer_flags, f"version {manifest.version}")
     reader_flags, writer_flags = derive_flags(manifest)
     if (reader_flags, writer_flags) != (manifest.reader_flags, manifest.writer_flags):
-        manifest = replace(manifest, reader_flags=reader_flags, writer_flags=writer_flags)
+        manifest = evolve(manifest, reader_flags=reader_flags, writer_flags=writer_flags)
     problems = problems_of_manifest(manifest)
     if problems and problems == problems_of_lineage(manifest):
         raise CorruptTable(manifest.fragments.path or f"the manifest of version {manifest.version - 1}", problems)

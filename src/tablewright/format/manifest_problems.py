@@ -72,7 +72,7 @@ def _problems_of_fragments(manifest: Manifest) -> Iterator[str]:
     facts = fragments.facts
     yield from facts.problems()
     if len(facts):
-        highest = int(facts.ids.max())
+        highest = int(facts.ids[facts.ids.argmax()])
         if manifest.max_fragment_id is None or manifest.max_fragment_id < highest:
             yield f"fragment {highest} is above the highest fragment id {manifest.max_fragment_id}"
     strays = facts.ids[facts.has_row_ids != manifest.stable_row_ids]

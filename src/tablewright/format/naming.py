@@ -181,7 +181,7 @@ def data_path(name: str) -> str:
 
 def data_paths(fragments: Iterable[Fragment]) -> tuple[str, ...]:
     """Where the data files of these fragments are kept."""
-    return tuple(data_path(file.path) for fragment in fragments for file in fragment.files)
+    return tuple([data_path(file.path) for fragment in fragments for file in fragment.files])
 
 
 def new_data_file_name(uuid: UUID) -> str:

@@ -104,7 +104,7 @@ def _rows_of_each(page: NumberPage, entries: Words) -> int:
     else:
         logarithm = int(entries[0]) & 15
         rows = 1 << logarithm
-        if not 0 < page.rows - rows * (len(entries) - 1) <= rows or ((entries[:-1] & 15) != logarithm).any():
+        if not 0 < page.rows - rows * (len(entries) - 1) <= rows or np.count_nonzero((entries[:-1] & 15) != logarithm):
             return 0
     return rows if rows <= (PACKED_ROWS if page.is_packed else CHUNK_ROWS_MAX) else 0
 

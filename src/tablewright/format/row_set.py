@@ -62,7 +62,8 @@ class RowSet:
         values = offsets if isinstance(offsets, np.ndarray) else np.array(list(offsets))
         if not len(values):
             return cls()
-        if values.dtype.kind not in "iu" or not 0 <= values.min() <= (highest := values.max()) < _OFFSET_LIMIT:
+        lowest, highest = (values[0], values[0]) if len(values) == 1 else (values.min(), values.max())
+        if values.dtype.kind not in "iu" or not 0 <= lowest <= highest < _OFFSET_LIMIT:
             raise InvalidRequest("Row offsets are whole numbers from 0 up to 2**63.")
         if highest < _NARROW_LIMIT:
             return cls(FrozenBitMap(_as_array(values.astype(np.uint32, copy=False))))

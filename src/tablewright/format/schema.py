@@ -139,7 +139,8 @@ class Schema:
     @property
     def max_field_id(self) -> int:
         """The highest id of any node; -1 when there is none."""
-        return max((node.id for node in self.fields), default=-1)
+        facts = self._facts or self._index()
+        return max(facts.by_id, default=-1)
 
     @property
     def ids(self) -> frozenset[int]:
@@ -374,7 +375,7 @@ def file_columns(schema: Schema, version: str) -> tuple[tuple[int, ...], tuple[i
     >>> file_columns(schema, "2.0"), file_columns(schema, "2.2")
     (((0, 1, 2), (0, 1, 2)), ((1, 2), (0, 1)))
     """
-    known = schema._index().columns_by_version
+    known = (schema._facts or schema._index()).columns_by_version
     if version not in known:
         fields = file_layout.file_fields(schema.fields, version)
         known[version] = fields, tuple(range(len(fields)))
@@ -383,7 +384,7 @@ def file_columns(schema: Schema, version: str) -> tuple[tuple[int, ...], tuple[i
 
 def check_file_version(schema: Schema, version: str) -> tuple[str, ...]:
     """Why data files of this version can't hold ``schema``, one sentence per column; empty if they can."""
-    known = schema._index().problems_by_version
+    known = (schema._facts or schema._index()).problems_by_version
     if version not in known:
         known[version] = file_layout.problems_for_version(schema.fields, version)
     return known[version]

@@ -74,7 +74,7 @@ def _rows_at_addresses(
 ) -> RowsByFragment:
     found = {}
     for fragment, offsets in _by_fragment(snapshot, fragments, addresses):
-        if int(offsets.max()) >= fragment.physical_rows:
+        if int(offsets[-1]) >= fragment.physical_rows:
             raise _beyond(snapshot, index, fragment)
         if rows := _alive(snapshot, fragment, RowSet.of(offsets)):
             found[fragment.id] = rows
@@ -123,7 +123,7 @@ def _alive(snapshot: Snapshot, fragment: Fragment, rows: RowSet) -> RowSet:
 def _by_fragment(
     snapshot: Snapshot, fragments: FrozenBitMap, addresses: Addresses
 ) -> Iterator[tuple[Fragment, Offsets]]:
-    """Those of the ``fragments`` that have some of the addresses, and their offsets there."""
+    """Those of the ``fragments`` that have some of the addresses, and their offsets there, in ascending order."""
     if len(addresses) == 1:
         owner, offset = divmod(int(addresses[0]), 1 << 32)
         if owner in fragments:

@@ -133,8 +133,9 @@ class LocalStore:
         self._write(path, pieces, os.replace)
 
     def prepare(self, path: str) -> None:
-        """Make the directory for a file that the codec is going to write."""
-        self._call("write", path, self._make_parents)
+        """Make the directory for a file that the codec is going to write; it makes none that is durable."""
+        if self._durable:
+            self._call("write", path, self._make_parents)
 
     def sync(self, path: str, size: int) -> None:
         """Make a file durable that the codec has written, after a look at its size.
@@ -191,7 +192,9 @@ class LocalStore:
     # -- inside
 
     def _make_parents(self, file: str) -> None:
-        local_files.make_directories(os.path.dirname(file), durable=self._durable)
+        directory = os.path.dirname(file)
+        if not os.path.isdir(directory):
+            local_files.make_directories(directory, durable=True)
 
     def _written_in_part(self, path: str, there: int, size: int) -> StorageError:
         error = StorageError(
@@ -215,7 +218,12 @@ class LocalStore:
                 raise error from None
 
     def _write(
-        self, path: str, data: Iterable[bytes], publish: Callable[[str, str], bool | None], *, durable: bool | None = None
+        self,
+        path: str,
+        data: Iterable[bytes],
+        publish: Callable[[str, str], bool | None],
+        *,
+        durable: bool | None = None,
     ) -> None:
         count_request("write", self._location.uri, path)
         check_path(path, self._location.uri)

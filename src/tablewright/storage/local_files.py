@@ -166,18 +166,21 @@ def _write_new(path: str, data: Iterable[bytes], *, durable: bool) -> None:
 
 def make_directories(directory: str, *, durable: bool) -> None:
     """Create a directory and its parents where they are missing; durable ones survive a power loss."""
-    if os.path.isdir(directory):
-        return
-    parent = os.path.dirname(directory)
-    if parent != directory:
-        make_directories(parent, durable=durable)
     try:
         os.mkdir(directory)
-    except FileExistsError:
+    except FileNotFoundError:
+        parent = os.path.dirname(directory)
+        if not parent or parent == directory:
+            raise
+        make_directories(parent, durable=durable)
+        make_directories(directory, durable=durable)
+        return
+    except OSError:  # a file system that can't be written to says so before it says that the directory is there
         if not os.path.isdir(directory):
             raise
+        return
     if durable:
-        sync_directory(parent)
+        sync_directory(os.path.dirname(directory))
 
 
 def sync_file(path: str) -> None:

@@ -81,7 +81,6 @@ class UncommittedFiles:
             paths, self._paths = self._paths, []
         discard_files(self._store, paths)
 
-
     def __enter__(self) -> Self:
         return self
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tablewright._version import __version__
 from tablewright.errors import InvalidRequest, UnsupportedFeature
@@ -49,6 +49,7 @@ from tablewright.transaction.lineage import moved_rows, with_updated_rows, witho
 from tablewright.transaction.new_fragments import check_new, current, highest_id, new_fragments, without_dead_files
 from tablewright.transaction.row_id_switch import enables_row_ids, switched_on
 from tablewright.transaction.stream_state import stream_config
+from tablewright.values import evolve
 
 __all__ = ["WRITER", "Creation", "apply"]
 
@@ -88,7 +89,7 @@ def apply(
     version = 1 if manifest is None else manifest.version + 1
     _check_limits(after, version)
     marked, batch = after.max_allocated_field_id, stream_config(transaction.properties)
-    return replace(
+    return evolve(
         after,
         version=version,
         config={**after.config, **batch} if batch else after.config,
@@ -121,7 +122,7 @@ def _changed(manifest: Manifest, operation: Operation) -> Manifest:
         case CreateIndex():
             removed = {index.uuid for index in operation.removed_indices}
             kept = tuple(index for index in manifest.indices if index.uuid not in removed)
-            return replace(manifest, indices=kept + operation.new_indices)
+            return evolve(manifest, indices=kept + operation.new_indices)
         case Rewrite():
             return _rewrite(manifest, operation)
         case Merge():
@@ -129,13 +130,13 @@ def _changed(manifest: Manifest, operation: Operation) -> Manifest:
         case Project():
             return _project(manifest, operation)
         case ReserveFragments():
-            return replace(manifest, max_fragment_id=highest_id(manifest) + operation.num_fragments)
+            return evolve(manifest, max_fragment_id=highest_id(manifest) + operation.num_fragments)
         case UpdateConfig():
             return _update_config(manifest, operation)
         case DataReplacement():
             return _replace_data(manifest, operation)
         case UpdateBases():
-            return replace(manifest, base_paths=manifest.base_paths + operation.new_bases)
+            return evolve(manifest, base_paths=manifest.base_paths + operation.new_bases)
         case _:
             raise UnsupportedFeature(f"This release does not write {type(operation).__name__} transactions.")
 
@@ -154,7 +155,7 @@ def _check_types(before: Schema, after: Schema) -> None:
 
 def _with_new_fragments(manifest: Manifest, fragments: Sequence[Fragment]) -> Manifest:
     marked, numbered = new_fragments(manifest, fragments)
-    return replace(marked, fragments=marked.fragments.appended(numbered))
+    return evolve(marked, fragments=marked.fragments.appended(numbered))
 
 
 # ---- creation, overwrite, restore --------------------------------------------------------------------------------
@@ -182,7 +183,7 @@ def _storage_version(fragments: Sequence[Fragment], default: str) -> str:
 
 
 def _overwrite(manifest: Manifest, operation: Overwrite) -> Manifest:
-    emptied = replace(
+    emptied = evolve(
         manifest,
         schema=operation.schema,
         fragments=FragmentList.of(()),
@@ -198,7 +199,7 @@ def _restore(manifest: Manifest, operation: Restore, restored: Manifest | None) 
     if restored is None or restored.version != operation.version:
         raise InvalidRequest(f"Restore needs the manifest of version {operation.version}.")
     highest = max(highest_id(manifest), highest_id(restored))
-    return replace(
+    return evolve(
         restored,
         version=manifest.version,
         max_fragment_id=highest if highest >= 0 else None,
@@ -215,10 +216,10 @@ def _delete(manifest: Manifest, operation: Delete) -> Manifest:
     updated = current(manifest, (fragment.id for fragment in operation.updated_fragments), operation)
     current(manifest, operation.deleted_fragment_ids, operation)
     tombstoned = {
-        fragment.id: replace(updated[fragment.id], deletion=fragment.deletion)
+        fragment.id: evolve(updated[fragment.id], deletion=fragment.deletion)
         for fragment in operation.updated_fragments
     }
-    return replace(manifest, fragments=manifest.fragments.replaced(tombstoned, operation.deleted_fragment_ids))
+    return evolve(manifest, fragments=manifest.fragments.replaced(tombstoned, operation.deleted_fragment_ids))
 
 
 def _update(manifest: Manifest, operation: Update) -> Manifest:
@@ -229,7 +230,7 @@ def _update(manifest: Manifest, operation: Update) -> Manifest:
     changed = {
         fragment.id: _patched(manifest, operation, touched[fragment.id], fragment)
         if in_place
-        else replace(touched[fragment.id], deletion=fragment.deletion)
+        else evolve(touched[fragment.id], deletion=fragment.deletion)
         for fragment in operation.updated_fragments
     }
     kept_rows = {id for id, fragment in changed.items() if fragment.deletion == touched[id].deletion}
@@ -249,13 +250,13 @@ def _update(manifest: Manifest, operation: Update) -> Manifest:
             [new[position] for position in moved_only],
         )
     fragments = marked.fragments.replaced(changed, operation.removed_fragment_ids).appended(new)
-    return replace(marked, fragments=fragments, indices=indices)
+    return evolve(marked, fragments=fragments, indices=indices)
 
 
 def _patched(manifest: Manifest, operation: Update, current: Fragment, fragment: Fragment) -> Fragment:
     """A fragment whose columns changed in place, with its lineage; the rows that changed were updated now."""
     alive = manifest.schema.ids
-    patched = replace(
+    patched = evolve(
         without_dead_files(fragment, alive),
         row_ids=current.row_ids,
         created_at=current.created_at,
@@ -285,7 +286,7 @@ def _rewrite(manifest: Manifest, operation: Rewrite) -> Manifest:
     listed = [fragment.id for group in operation.groups for fragment in group.new_fragments]
     highest = max([highest_id(manifest), *listed])
     check_limit("fragment id", highest, FRAGMENT_ID_MAX)
-    return replace(
+    return evolve(
         manifest,
         fragments=fragments,
         max_fragment_id=highest if highest >= 0 else None,
@@ -315,15 +316,15 @@ def _with_fresh_ids(manifest: Manifest, operation: Rewrite) -> Rewrite:
 
     def numbered(fragment: Fragment) -> Fragment:
         if fragment.id == 0 or fragment.id in seen or manifest.fragments.has(fragment.id):
-            fragment = replace(fragment, id=next(free))
+            fragment = evolve(fragment, id=next(free))
         seen.add(fragment.id)
         return fragment
 
     groups = tuple(
-        replace(group, new_fragments=tuple(numbered(fragment) for fragment in group.new_fragments))
+        evolve(group, new_fragments=tuple(numbered(fragment) for fragment in group.new_fragments))
         for group in operation.groups
     )
-    return replace(operation, groups=groups)
+    return evolve(operation, groups=groups)
 
 
 def _replace_data(manifest: Manifest, operation: DataReplacement) -> Manifest:
@@ -335,7 +336,7 @@ def _replace_data(manifest: Manifest, operation: DataReplacement) -> Manifest:
             fragment = with_updated_rows(fragment, None, manifest.version + 1)
         changed[group.fragment_id] = fragment
         indices = coverage.without_rewritten_columns(indices, group.new_file.fields, (group.fragment_id,))
-    return replace(manifest, fragments=manifest.fragments.replaced(changed, ()), indices=indices)
+    return evolve(manifest, fragments=manifest.fragments.replaced(changed, ()), indices=indices)
 
 
 def _with_data_file(fragment: Fragment, new_file: DataFile) -> Fragment:
@@ -350,7 +351,7 @@ def _with_data_file(fragment: Fragment, new_file: DataFile) -> Fragment:
             f"The new data file holds fields {list(new_file.fields)}; fragment {fragment.id} has no file with exactly "
             f"these: {[list(file.fields) for file in fragment.files]}."
         )
-    return replace(fragment, files=files)
+    return evolve(fragment, files=files)
 
 
 # ---- changes of the schema ---------------------------------------------------------------------------------------
@@ -359,7 +360,7 @@ def _with_data_file(fragment: Fragment, new_file: DataFile) -> Fragment:
 def _merge(manifest: Manifest, operation: Merge) -> Manifest:
     _check_merge(manifest, operation)
     highest = max([highest_id(manifest), *(fragment.id for fragment in operation.fragments)])
-    return replace(
+    return evolve(
         manifest,
         schema=operation.schema,
         fragments=FragmentList.of(_merged(manifest, fragment) for fragment in operation.fragments),
@@ -405,7 +406,7 @@ def _project(manifest: Manifest, operation: Project) -> Manifest:
         changed = {f.id: kept for f in fragments if (kept := without_dead_files(f, alive)) is not f}
         fragments = fragments.replaced(changed, ())
     indices = coverage.of_schema(manifest.indices, operation.schema)
-    return replace(manifest, schema=operation.schema, fragments=fragments, indices=indices)
+    return evolve(manifest, schema=operation.schema, fragments=fragments, indices=indices)
 
 
 # ---- maps ----------------------------------------------------------------------------------------------------------
@@ -436,7 +437,7 @@ def _update_config(manifest: Manifest, operation: UpdateConfig) -> Manifest:
         fields=tuple(updated(field) for field in manifest.schema.fields),
         metadata=_changed_bytes(manifest.schema.metadata, operation.schema_metadata_updates),
     )
-    return replace(
+    return evolve(
         manifest,
         schema=schema,
         config=_changed_texts(manifest.config, operation.config_updates),

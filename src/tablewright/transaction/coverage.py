@@ -37,9 +37,15 @@ def of_schema(indices: Indices, schema: Schema) -> Indices:
 
 
 def _mapped(indices: Indices, change: Callable[[IndexMetadata, FrozenBitMap], FrozenBitMap]) -> Indices:
-    return tuple(
-        index if index.coverage is None else index.with_coverage(change(index, index.coverage)) for index in indices
-    )
+    return tuple([_with_changed_coverage(index, change) for index in indices])
+
+
+def _with_changed_coverage(
+    index: IndexMetadata, change: Callable[[IndexMetadata, FrozenBitMap], FrozenBitMap]
+) -> IndexMetadata:
+    before = index.coverage
+    after = None if before is None else change(index, before)
+    return index if after is None or after is before else index.with_coverage(after)
 
 
 def without_rewritten_columns(indices: Indices, fields: Collection[int], fragments: Iterable[int]) -> Indices:

@@ -9,7 +9,6 @@ Format: ``docs/format/row-ids.md#assignment``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from tablewright.format.row_ids import (
     encode_versions,
 )
 from tablewright.format.row_set import RowSet
+from tablewright.values import evolve
 
 __all__ = [
     "check_next_row_id",
@@ -66,7 +66,9 @@ def _highest_row_id(raw: Sequence[bytes]) -> int:
 
 def without_lineage(fragment: Fragment) -> Fragment:
     """The fragment as a transaction of a table without stable row ids carries it."""
-    return replace(fragment, row_ids=None, created_at=None, last_updated_at=None)
+    if fragment.row_ids is None and fragment.created_at is None and fragment.last_updated_at is None:
+        return fragment
+    return evolve(fragment, row_ids=None, created_at=None, last_updated_at=None)
 
 
 def moved_rows(fragment: Fragment) -> int:
@@ -131,7 +133,7 @@ def with_lineage(
             created = old.concat(created) if fresh else old
         assert len(ids) == len(created) == fragment.physical_rows, "every row has one id and one version"
         complete.append(
-            replace(
+            evolve(
                 fragment,
                 row_ids=encode_row_ids(ids),
                 created_at=encode_versions(created),
@@ -149,4 +151,4 @@ def with_updated_rows(fragment: Fragment, offsets: RowSet | None, version: int) 
         updated = VersionSequence.constant(rows, version)
     else:
         updated = _versions(fragment.last_updated_at, rows, fragment.id).patched(offsets, version)
-    return replace(fragment, last_updated_at=encode_versions(updated))
+    return evolve(fragment, last_updated_at=encode_versions(updated))

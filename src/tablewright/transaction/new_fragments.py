@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from tablewright.errors import EmptyFragment, InvalidRequest
 from tablewright.format.fragment import TOMBSTONE, Fragment
@@ -21,6 +20,7 @@ from tablewright.format.manifest import Manifest
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import Operation
 from tablewright.transaction.lineage import with_lineage, without_lineage
+from tablewright.values import evolve
 
 __all__ = ["check_new", "current", "highest_id", "new_fragments", "without_dead_files"]
 
@@ -31,7 +31,7 @@ def highest_id(manifest: Manifest) -> int:
 
 
 def _numbered(fragments: Sequence[Fragment], first: int) -> tuple[Fragment, ...]:
-    return tuple(replace(fragment, id=first + position) for position, fragment in enumerate(fragments))
+    return tuple([evolve(fragment, id=first + position) for position, fragment in enumerate(fragments)])
 
 
 def new_fragments(
@@ -48,8 +48,8 @@ def new_fragments(
     if manifest.stable_row_ids:
         numbered, next_row_id = with_lineage(numbered, next_row_id, manifest.version + 1, sources)
     else:
-        numbered = tuple(without_lineage(fragment) for fragment in numbered)
-    marked = replace(manifest, max_fragment_id=first + len(fragments) - 1, next_row_id=next_row_id)
+        numbered = tuple(map(without_lineage, numbered))
+    marked = evolve(manifest, max_fragment_id=first + len(fragments) - 1, next_row_id=next_row_id)
     return marked, numbered
 
 
@@ -59,7 +59,7 @@ def check_new(schema: Schema, fragments: Sequence[Fragment], *, hidden_rows: boo
     ``hidden_rows`` allows deletion files: those of a rewrite, whose fragment ids were reserved.
     """
     _check_distinct_files(fragments)
-    needed = {field.name: frozenset(schema.descendants(field.id)) for field in schema.top_level if not field.nullable}
+    needed = schema.kept(_needed)
     for fragment in fragments:
         held = {id for file in fragment.files for id in file.fields}
         missing = [name for name, ids in needed.items() if not ids & held]
@@ -71,12 +71,17 @@ def check_new(schema: Schema, fragments: Sequence[Fragment], *, hidden_rows: boo
             raise InvalidRequest(f"A new fragment lacks columns {missing}, which may not be null.")
 
 
+def _needed(schema: Schema) -> dict[str, frozenset[int]]:
+    """The fields of each column that may not be null."""
+    return {field.name: frozenset(schema.descendants(field.id)) for field in schema.top_level if not field.nullable}
+
+
 def _check_distinct_files(fragments: Sequence[Fragment]) -> None:
     """Refuse a data file in two new fragments: its rows would come twice."""
-    files = Counter((file.base_id, file.path) for fragment in fragments for file in fragment.files)
-    twice = [path for (_, path), count in files.items() if count > 1]
-    if twice:
-        raise InvalidRequest(f"Data file {twice[0]} is in two new fragments, so its rows would come twice.")
+    files = [(file.base_id, file.path) for fragment in fragments for file in fragment.files]
+    if len(set(files)) < len(files):
+        twice = next(path for (_, path), count in Counter(files).items() if count > 1)
+        raise InvalidRequest(f"Data file {twice} is in two new fragments, so its rows would come twice.")
 
 
 def current(manifest: Manifest, ids: Iterable[int], operation: Operation) -> dict[int, Fragment]:
@@ -100,4 +105,4 @@ def without_dead_files(fragment: Fragment, alive: frozenset[int] | None = None) 
         for file in fragment.files
         if any(field != TOMBSTONE and (alive is None or field in alive) for field in file.fields)
     )
-    return fragment if len(kept) in (0, len(fragment.files)) else replace(fragment, files=kept)
+    return fragment if len(kept) in (0, len(fragment.files)) else evolve(fragment, files=kept)

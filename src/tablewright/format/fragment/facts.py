@@ -7,7 +7,7 @@ by one of its files. Both can be sliced and concatenated, so a commit that touch
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from tablewright.format.fragment.value import (
 from tablewright.format.limits import FRAGMENT_ID_MAX
 from tablewright.format.wire import Bools, Ints, Longs, Scan, Spans, as_buffer, scan
 from tablewright.format.wire_walk import NotWhole, walk
+from tablewright.values import evolve
 
 __all__ = ["FragmentFacts", "facts_of", "facts_of_values"]
 
@@ -92,7 +93,7 @@ class FragmentFacts:
         deleted_rows[position] = fragment.deleted_rows
         has_deletion[position] = fragment.deletion is not None
         deletion_base[position] = _base(fragment.deletion)
-        return replace(self, deleted_rows=deleted_rows, has_deletion=has_deletion, deletion_base=deletion_base)
+        return evolve(self, deleted_rows=deleted_rows, has_deletion=has_deletion, deletion_base=deletion_base)
 
     @property
     def base_ids(self) -> frozenset[int]:
@@ -102,21 +103,24 @@ class FragmentFacts:
     @property
     def file_versions(self) -> frozenset[tuple[int, int]]:
         """The (major, minor) versions of all data files."""
-        return frozenset((code >> 32, code & _U32_MASK) for code in _distinct(self.file_version))
+        return frozenset([(code >> 32, code & _U32_MASK) for code in _distinct(self.file_version)])
 
     def problems(self) -> Iterator[str]:
         """What is wrong with the fragments as far as the columns show; single files are checked when decoded."""
-        if self.broken.any():
-            places = np.flatnonzero(self.broken)
-            yield f"{len(places)} fragments can't be decoded, at positions {_some(places)}"
-        if not np.all(self.ids[1:] > self.ids[:-1]):
+        if np.count_nonzero(self.ids[1:] <= self.ids[:-1]):
             order = np.sort(self.ids)
             twice = np.unique(order[1:][order[1:] == order[:-1]])
             if len(twice):
                 yield f"fragment ids are used twice: {_some(twice)}"
-        yield from self._complain(self.ids > FRAGMENT_ID_MAX, "have an id that does not fit 32 bits")
-        yield from self._complain(self.physical_rows > PHYSICAL_ROWS_MAX, "have more rows than 32 bits of offsets")
+        large_id, many_rows = self.ids > FRAGMENT_ID_MAX, self.physical_rows > PHYSICAL_ROWS_MAX
         excess = (self.physical_rows > 0) & (self.deleted_rows > self.physical_rows)
+        if not np.count_nonzero(self.broken | large_id | many_rows | excess):
+            return
+        if self.broken.any():
+            places = np.flatnonzero(self.broken)
+            yield f"{len(places)} fragments can't be decoded, at positions {_some(places)}"
+        yield from self._complain(large_id, "have an id that does not fit 32 bits")
+        yield from self._complain(many_rows, "have more rows than 32 bits of offsets")
         yield from self._complain(excess, "have more deleted rows than rows")
 
     def _complain(self, mask: Bools, what: str) -> Iterator[str]:
@@ -147,8 +151,9 @@ def _distinct(column: Longs | Ints) -> frozenset[int]:
     """The values in a column; nearly always it is one, and then no sorting is needed."""
     if not len(column):
         return frozenset()
-    lowest, highest = int(column.min()), int(column.max())
-    return frozenset((lowest,)) if lowest == highest else frozenset(np.unique(column).tolist())
+    if np.count_nonzero(column != column[0]):
+        return frozenset(np.unique(column).tolist())
+    return frozenset((int(column[0]),))
 
 
 def _some(values: npt.NDArray[np.generic]) -> str:

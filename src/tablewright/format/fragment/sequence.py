@@ -151,7 +151,12 @@ class FragmentList(Sequence[Fragment]):
     @property
     def total_live_rows(self) -> int:
         """How many rows a reader of the whole table sees."""
-        return int(self.facts.physical_rows.sum()) - int(self.facts.deleted_rows.sum())
+        return _total(self.facts.physical_rows) - _total(self.facts.deleted_rows)
+
+    @property
+    def total_data_bytes(self) -> int:
+        """The size of all data files; those of unknown size count as 0."""
+        return _total(self.facts.file_bytes)
 
     @cached_property
     def max_field_id(self) -> int:
@@ -332,6 +337,10 @@ def _lineage_fields(row_ids: bytes, versions: bytes | None) -> bytes:
         inline_row_ids=row_ids, inline_last_updated_at_versions=versions, inline_created_at_versions=versions
     )
     return bytes(message.SerializeToString())
+
+
+def _total(column: Longs) -> int:
+    return sum(column.tolist()) if len(column) <= _FEW else int(column.sum())
 
 
 def _frozen(column: Longs) -> Longs:

@@ -11,12 +11,13 @@ Format: ``docs/format/table.md#fragments``, ``docs/format/data-files.md#data-fil
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
 from tablewright.format.inside import stays_inside
 from tablewright.format.limits import FRAGMENT_ID_MAX
+from tablewright.values import evolve
 
 __all__ = [
     "PHYSICAL_ROWS_MAX",
@@ -128,7 +129,7 @@ class Fragment:
 
     def with_files(self, files: tuple[DataFile, ...]) -> Fragment:
         """The same rows in other files."""
-        return replace(self, files=files)
+        return evolve(self, files=files)
 
     def with_column_file(self, new: DataFile) -> Fragment:
         """The same rows with some columns out of a new file.
@@ -137,16 +138,16 @@ class Fragment:
         """
         replaced = frozenset(new.live_fields)
         kept = (
-            replace(file, fields=tuple(TOMBSTONE if field_id in replaced else field_id for field_id in file.fields))
+            evolve(file, fields=tuple(TOMBSTONE if field_id in replaced else field_id for field_id in file.fields))
             if replaced.intersection(file.fields)
             else file
             for file in self.files
         )
-        return replace(self, files=(*(file for file in kept if file.live_fields), new))
+        return evolve(self, files=(*(file for file in kept if file.live_fields), new))
 
     def with_deletion(self, deletion: DeletionFile | None) -> Fragment:
         """The same rows with another deletion file, or none."""
-        return replace(self, deletion=deletion)
+        return evolve(self, deletion=deletion)
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from tablewright.format.fragment import Fragment
+from tablewright.values import evolve
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    first: int
+    last: int = 9
+    names: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.first > self.last:
+            raise ValueError(f"{self.first} is after {self.last}")
+
+
+def test_as_replace() -> None:
+    old = Range(1, 2, names=("a",))
+    assert evolve(old, last=5) == replace(old, last=5) == Range(1, 5, names=("a",))
+    assert evolve(old) == old and evolve(old) is not old
+    assert old == Range(1, 2, names=("a",))
+    fragment = Fragment(id=3, files=(), physical_rows=7)
+    assert evolve(fragment, id=4) == replace(fragment, id=4)
+
+
+def test_what_is_checked() -> None:
+    with pytest.raises(ValueError, match="5 is after 2"):
+        evolve(Range(1, 2), first=5)
+    with pytest.raises(TypeError, match="Range has no field other"):
+        evolve(Range(1, 2), other=5)
+
+
+def test_classes_that_it_can_not_copy() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Kept:
+        name: str
+        size: int = field(default=0, init=False)
+
+    with pytest.raises(TypeError, match="all of them arguments"):
+        evolve(Kept("a"), name="b")
