@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,59 @@ def test_round_trip(store: Store, version: str) -> None:
     assert pa.Table.from_batches(taken)["a"].to_pylist() == [0, 7, 99]
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2", "2.3"])
+def test_small_files_are_those_of_the_codec(store: Store, version: str) -> None:
+    """Made in memory, or by the codec where the file is to be: the same bytes."""
+    _write(store, "data/x.lance", version)
+    for path, batches in (("data/a.lance", [BATCH.slice(0, 60), BATCH.slice(60)]), ("data/b.lance", [])):
+        writer = DataFileWriter(store, path, BATCH.schema, version, in_memory=True)
+        for batch in batches:
+            writer.write(batch)
+        assert not any(info.path == path for info in store.list(""))
+        rows, size = writer.close()
+        assert (rows, size) == (sum(batch.num_rows for batch in batches), store.head(path).size)
+        with pytest.raises(InternalError, match="after it was closed"):
+            writer.write(BATCH)
+    assert store.get("data/a.lance") == store.get("data/x.lance")
+    assert DataFileReader(store, "data/b.lance").num_rows == 0
+
+
+def test_a_file_that_turns_out_to_be_large(store: Store) -> None:
+    many = pa.record_batch({"a": np.arange(5_000)})
+    writer = DataFileWriter(store, "data/x.lance", many.schema, "2.2", in_memory=True)
+    for _ in range(10):  # 40 KB each
+        writer.write(many)
+    assert writer.close() == (50_000, store.head("data/x.lance").size)
+    (batch,) = DataFileReader(store, "data/x.lance").read(0, 50_000, 50_000)
+    assert batch.column("a").to_pylist() == 10 * list(range(5_000))
+
+
+def test_metadata_and_buffers_of_a_small_file(store: Store) -> None:
+    writer = DataFileWriter(store, "data/x.lance", BATCH.schema, "2.2", in_memory=True)
+    writer.write(BATCH)
+    number = writer.add_buffer(b"more")
+    writer.add_metadata("key", "value")
+    writer.close()
+    reader = DataFileReader(store, "data/x.lance")
+    assert reader.buffer(number) == b"more" and reader.schema.metadata[b"key"] == b"value"
+
+
+def test_small_files_of_several_threads(store: Store) -> None:
+    """Each thread has a directory in memory of its own."""
+
+    def write(number: int) -> None:
+        batch = pa.record_batch({"a": [number] * (number + 1)})
+        writer = DataFileWriter(store, f"data/{number}.lance", batch.schema, "2.2", in_memory=True)
+        writer.write(batch)
+        writer.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(64)))
+    for number in range(64):
+        (batch,) = DataFileReader(store, f"data/{number}.lance").read(0, number + 1, 100)
+        assert batch.column("a").to_pylist() == [number] * (number + 1)
+
+
 def test_columns_are_chosen_by_the_names_inside(store: Store) -> None:
     _write(store)
     (batch,) = DataFileReader(store, "data/x.lance", ["st.q"]).read(0, 2, 10)
@@ -53,8 +107,9 @@ def test_columns_are_chosen_by_the_names_inside(store: Store) -> None:
         DataFileReader(store, "data/x.lance", ["nope"])
 
 
-def test_an_aborted_file_leaves_nothing(store: Store) -> None:
-    writer = DataFileWriter(store, "data/x.lance", BATCH.schema, "2.2")
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_an_aborted_file_leaves_nothing(store: Store, in_memory: bool) -> None:
+    writer = DataFileWriter(store, "data/x.lance", BATCH.schema, "2.2", in_memory=in_memory)
     writer.write(BATCH)
     writer.abort()
     assert list(store.list("")) == []
@@ -95,11 +150,12 @@ def test_missing_and_damaged_files(store: Store) -> None:
             list(DataFileReader(store, f"data/cut{number}.lance").read(0, 100, 100))
 
 
-def test_data_that_a_file_cannot_hold(store: Store) -> None:
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_data_that_a_file_cannot_hold(store: Store, in_memory: bool) -> None:
     with pytest.raises(InvalidRequest, match=r"2\.9"):
-        DataFileWriter(store, "data/x.lance", BATCH.schema, "2.9")
+        DataFileWriter(store, "data/x.lance", BATCH.schema, "2.9", in_memory=in_memory).close()
     nulls = pa.record_batch({"st": pa.array([{"p": 1}, None])})
-    writer = DataFileWriter(store, "data/x.lance", nulls.schema, "2.0")
+    writer = DataFileWriter(store, "data/x.lance", nulls.schema, "2.0", in_memory=in_memory)
     with pytest.raises(InvalidRequest, match="null") as error:
         _write_all(writer, nulls)
     assert ".rs:" not in str(error.value)
