@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tablewright.engine.base import Engine, FrameEngine
-from tablewright.engine.costs import COSTS, Cores, Costs, Workload, seconds_for
+from tablewright.engine.costs import COSTS, Cores, Costs, Workload, one_thread_seconds, seconds_for
 from tablewright.engine.detect import is_spark_session
 from tablewright.engine.flow import default_threads
 from tablewright.engine.local import LocalEngine
@@ -111,7 +111,7 @@ def why_not(value: object) -> str | None:
 def _by_cost(work: Workload, spark: Any, costs: Costs) -> Choice:
     """Small work does not even ask which session is active: the JVM's answer would take longer than the work."""
     too_much = _more_than_fits(work, costs)
-    seconds = seconds_for(work, Cores(here=1, spark=1), costs).here
+    seconds = one_thread_seconds(work, costs)
     if too_much is None and seconds < costs.job_seconds:  # one thread is done before a Spark job could be
         return Choice(LocalEngine(), _here_because(seconds, spark is not None or is_running(), costs))
     session = spark or active_session()

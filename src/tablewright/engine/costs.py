@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["COSTS", "Cores", "Costs", "Seconds", "Workload", "seconds_for"]
+__all__ = ["COSTS", "Cores", "Costs", "Seconds", "Workload", "one_thread_seconds", "seconds_for"]
 
 _MB = 1_000_000
 _TASK_BYTES = 64 << 20
@@ -131,6 +131,15 @@ def seconds_for(work: Workload, cores: Cores, costs: Costs = COSTS) -> Seconds:
     (0.67, 0.39)
     """
     return Seconds(_here(work, cores, costs), _on_spark(work, cores, costs))
+
+
+def one_thread_seconds(work: Workload, costs: Costs = COSTS) -> float:
+    """What the work takes on one thread here.
+
+    >>> round(one_thread_seconds(Workload(bytes_read=2 * 10**9, tasks=8)), 2)
+    1.33
+    """
+    return work.turns * _processor_seconds(work, costs)
 
 
 def _processor_seconds(work: Workload, costs: Costs) -> float:
