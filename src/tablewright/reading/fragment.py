@@ -37,7 +37,6 @@ from tablewright.format.arrow_bits import Bools
 from tablewright.format.fragment import Fragment
 from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
-from tablewright.reading.fresh_memory import fresh_memory
 from tablewright.reading.gather import Gathered
 from tablewright.reading.projection import RowLayout, Selection
 
@@ -186,7 +185,7 @@ class FragmentScan:
         is_wide = self._rest.sizes.bytes_per_row(fragment) >= take.wide_row_bytes
         self._dense = take.dense_wide if is_wide else take.dense
         self._system = SystemColumns(context, fragment, first_row)
-        # Of a filter that costs little per batch, how many rows a batch has while memory is fresh; 0 of others.
+        # How many rows a batch has of a filter that costs little per batch; 0 of others.
         predicate = plan.predicate
         is_quick = predicate is not None and predicate.simple is not None and not plan.first.system
         self.small_rows = self._first.sizes.rows_per_small_batch if is_quick else 0
@@ -288,8 +287,7 @@ class FragmentScan:
 
     def _rows(self, reader: FragmentReader, layout: RowLayout, start: int, stop: int) -> Iterator[Rows]:
         size = self._first.sizes.rows_per_batch(self.fragment)
-        if self.small_rows and fresh_memory.used_for((stop - start) * self._first.sizes.bytes_per_row(self.fragment)):
-            size = min(size, self.small_rows)
+        size = min(size, self.small_rows or size)
         for rows in reader.read(start, stop, size, include_deleted=self.plan.include_deleted):
             yield self._with_system(layout, reader, rows)
 
