@@ -1,7 +1,7 @@
 """Matches of many small batches, put together.
 
-A filter on numbers reads batches so small that their memory is used again. Each has some matches; what has a price per
-batch (the second step's reads, a batch of the result) is paid once for all of them.
+A filter on numbers reads small batches, so that one is judged while the codec decodes the next. What has a cost per
+batch (the reads of the second step, a batch of the result) is paid once for all of them.
 """
 
 from __future__ import annotations
