@@ -177,10 +177,23 @@ class FragmentReader:
         return self._zipped(streams, start)
 
     def _zipped(self, streams: Sequence[Iterator[pa.RecordBatch]], start: int) -> Iterator[Rows]:
+        as_wanted: bool | None = None
         for batches in zip(*streams, strict=True):
+            if as_wanted is None:
+                as_wanted = self._is_as_wanted(batches[0].schema)
             rows = batches[0].num_rows
-            yield Rows(self._batch(batches, rows), start)
+            yield Rows(batches[0] if as_wanted else self._batch(batches, rows), start)
             start += rows
+
+    def _is_as_wanted(self, schema: pa.Schema) -> bool:
+        """Whether batches of this schema, which all of a stream have, are the wanted columns without any change."""
+        first, wanted = self._files[0], self._shape
+        if len(self._files) > 1 or first.blobs is not None or not schema.equals(wanted.schema, check_metadata=True):
+            return False
+        return all(
+            column in first.map.nodes and first.map.name_of(column) == name
+            for (column, _), name in zip(wanted.columns, schema.names, strict=True)
+        )
 
     def _batch(self, batches: Sequence[pa.RecordBatch], rows: int) -> pa.RecordBatch:
         """The wanted columns out of one batch per open file."""

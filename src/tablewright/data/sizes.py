@@ -23,6 +23,7 @@ _BATCHES_PER_PIECE = 2
 _ROWS_MIN, _ROWS_MAX, _ROWS_MAX_VARIABLE = 64, 1 << 18, 1 << 16
 _WIDE_BATCH_BYTES, _WIDE_ROWS_MIN = 64 * 1024 * 1024, 4  # for rows so wide that the minimum of rows would be gigabytes
 PIECE_ROWS_MAX = 1 << 20
+_SMALL_BYTES = 500 * 1024
 _VARIABLE_BYTES_MIN, _VARIABLE_BYTES_UNKNOWN = 16, 64
 _BLOB_BYTES_UNKNOWN = 16 * 1024
 _GROWTH = 3  # what text and lists take in memory, compared with the file
@@ -33,12 +34,14 @@ class RowSizes:
 
     def __init__(self, table: Schema, wanted: Schema, rows_max: int = PIECE_ROWS_MAX) -> None:
         self._table, self._rows_max = table, rows_max
-        fields = zip(table.top_level, table.to_arrow(), strict=True)
-        widths = {column.id: fixed_width(field.type) for column, field in fields}
+        kinds = {column.id: field.type for column, field in zip(table.top_level, table.to_arrow(), strict=True)}
+        widths = {column: fixed_width(kind) for column, kind in kinds.items()}
         columns = [column.id for column in wanted.top_level]
         self._fixed_bytes = sum(widths[column] or 0 for column in columns)
         self._variable = {column: set(table.descendants(column)) for column in columns if widths[column] is None}
         self._widths = widths
+        are_primitive = all(at.is_primitive(kinds[column]) for column in columns)
+        self._widest = max((widths[column] or 0 for column in columns), default=0) if are_primitive else 0
         self._blobs = table.blob_ids
         self._bytes = {
             column: least for column in self._variable if self._blobs and (least := _bytes_of_blobs(wanted, column))
@@ -94,6 +97,14 @@ class RowSizes:
     def rows_per_batch(self, fragment: Fragment) -> int:
         """How many rows make a batch that stays in the processor's caches."""
         return min(self._fitting_rows(fragment), _ROWS_MAX_VARIABLE if self._variable else _ROWS_MAX)
+
+    @property
+    def rows_per_small_batch(self) -> int:
+        """How many rows make a batch that is judged while the codec decodes the next: half a MiB per column.
+
+        0 if a column has no primitive type.
+        """
+        return _SMALL_BYTES // self._widest if self._widest else 0
 
     def rows_per_piece(self, fragment: Fragment) -> int:
         """How many rows one request to the codec covers: larger ones lose the warm memory, smaller ones cost calls."""

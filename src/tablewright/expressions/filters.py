@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.arrow_sets import with_unknown_nulls
-from tablewright.expressions.kernels import Condition, as_mask
+from tablewright.expressions.kernels import Condition, Judge, as_mask
 from tablewright.expressions.scope import SchemaLike, Scope, empty_batch, with_system_columns
 from tablewright.expressions.sql import CompiledExpression, QuotedNames, compile_sql
 from tablewright.format.arrow_bits import Bools, bools_of, mask_of
@@ -53,6 +53,10 @@ class Predicate:
             return bools_of(as_mask(self.sql.evaluate(batch)))
         assert self.arrow is not None, "a predicate has one of three forms"
         return bools_of(as_mask(_arrow_values(batch.select(list(self.columns)), self.arrow)))
+
+    def judge(self) -> Judge:
+        """:meth:`mask` as a function for many batches, which one thread at a time may call."""
+        return self.mask if self.simple is None else self.simple.judge()
 
     def filter(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows for which the filter is true."""

@@ -13,7 +13,7 @@ list means both (:mod:`.number_kernels`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +22,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from tablewright.expressions.number_kernels import COMPARISONS, Remainder, compares_numbers, numbers_compared
+from tablewright.expressions.number_kernels import COMPARISONS, Remainder, compares_numbers, number_comparison
 from tablewright.format.arrow_bits import Bools, bools_of
 
 if TYPE_CHECKING:
     from datafusion import Expr
 
-__all__ = ["Condition", "condition_of", "equality_of"]
+__all__ = ["Condition", "Judge", "condition_of", "equality_of"]
+
+Judge = Callable[[pa.RecordBatch], Bools]
+"""Tells for which rows of a batch a filter is true."""
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LOGIC = {"AND": np.logical_and, "OR": np.logical_or}
@@ -56,21 +59,42 @@ class Condition:
 
     def mask(self, batch: pa.RecordBatch) -> Bools:
         """For which rows the condition holds; null counts as false."""
+        return self.judge()(batch)
+
+    def judge(self) -> Judge:
+        """:meth:`mask` as a function for many batches, which one thread at a time may call."""
         first, *others = self.operands
         if isinstance(first, Condition):
-            found = first.mask(batch)
-            _LOGIC[self.function](found, others[0].mask(batch), out=found)
-            return found
+            return _joined(self.function, first.judge(), others[0].judge())
         if isinstance(first, Remainder):
-            return first.compared(self.function, batch.column(first.column), others[0].as_py())
-        column = batch.column(first)
-        if self.values is not None:
-            return bools_of(pc.is_in(column, value_set=self.values))
-        if compares_numbers(self.function, column.type):
-            return numbers_compared(self.function, column, others[0].as_py())
+            return _of_column(first.column, first.comparison(self.function, others[0].as_py()))
+        return _of_column(first, self._of_values(others))
+
+    def _of_values(self, others: list[Any]) -> Callable[[pa.Array], Bools]:
+        values = self.values
+        if values is not None:
+            return lambda column: bools_of(pc.is_in(column, value_set=values))
+        if others and compares_numbers(self.function, others[0].type):
+            return number_comparison(self.function, others[0].type, others[0].as_py())
         if self.function in _PATTERNS.values():
-            return bools_of(as_mask(getattr(pc, self.function)(column, pattern=others[0].as_py())))
-        return bools_of(as_mask(pc.call_function(self.function, [column, *others])))
+            matches, pattern = getattr(pc, self.function), others[0].as_py()
+            return lambda column: bools_of(as_mask(matches(column, pattern=pattern)))
+        return lambda column: bools_of(as_mask(pc.call_function(self.function, [column, *others])))
+
+
+def _joined(function: str, left: Judge, right: Judge) -> Judge:
+    join = _LOGIC[function]
+
+    def mask(batch: pa.RecordBatch) -> Bools:
+        found = left(batch)
+        join(found, right(batch), out=found)
+        return found
+
+    return mask
+
+
+def _of_column(name: str, judge: Callable[[pa.Array], Bools]) -> Judge:
+    return lambda batch: judge(batch.column(name))
 
 
 def as_mask(values: pa.Array) -> pa.BooleanArray:

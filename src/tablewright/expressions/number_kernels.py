@@ -13,6 +13,7 @@ Tests: ``tests/unit/expressions/test_kernels.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,10 @@ import pyarrow as pa
 
 from tablewright.format.arrow_bits import Bools, valid_bools
 
-__all__ = ["COMPARISONS", "Remainder", "compares_numbers", "numbers_compared"]
+__all__ = ["COMPARISONS", "Remainder", "compares_numbers", "number_comparison", "numbers_of"]
+
+OfColumn = Callable[[pa.Array], Bools]
+"""A comparison that was prepared once and is asked for each batch: preparing takes longer than 8,192 rows."""
 
 COMPARISONS = {
     "=": "equal",
@@ -37,38 +41,49 @@ _TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", 
 _BITS = {4: (np.int32, np.uint32), 8: (np.int64, np.uint64)}
 _NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 _DTYPES = {getattr(pa, name)(): np.dtype(name) for name in _NAMES}
+_DTYPES_BY_ID = {kind.id: dtype for kind, dtype in _DTYPES.items()}  # a type's own hash takes microseconds
 _BLOCK_ROWS = 1 << 13
 _NARROW = 1 << 32
 
 
 def compares_numbers(function: str, kind: pa.DataType) -> bool:
-    """Whether a comparison of a column of this type is one of :func:`numbers_compared`."""
+    """Whether a comparison of a column of this type is one of :func:`number_comparison`."""
     return kind in _DTYPES and function in COMPARISONS.values()
 
 
-def numbers_compared(function: str, column: pa.Array, literal: int | float) -> Bools:
-    """For which rows a column compares so with a literal that its type can hold exactly.
+def number_comparison(function: str, kind: pa.DataType, literal: int | float) -> OfColumn:
+    """Tells for which rows a column of type ``kind`` compares so with a literal that the type can hold exactly.
 
-    >>> numbers_compared("greater", pa.array([1.5, None, float("nan"), 0.5]), 1.0).tolist()
+    >>> number_comparison("greater", pa.float64(), 1.0)(pa.array([1.5, None, float("nan"), 0.5])).tolist()
     [True, False, True, False]
     """
-    numbers = _numbers(column)
-    value = numbers.dtype.type(literal)
-    if function in _TURNED and numbers.dtype.kind == "f":
-        signed, unsigned = _BITS[numbers.itemsize]
-        if literal > 0:
-            numbers, value = numbers.view(signed), value.view(signed)
-        else:
-            numbers, value, function = numbers.view(unsigned), value.view(unsigned), _TURNED[function]
-    return _valid(getattr(np, function)(numbers, value), column)
+    dtype = _DTYPES[kind]
+    value = dtype.type(literal)
+    if function in _TURNED and dtype.kind == "f":
+        signed, unsigned = _BITS[dtype.itemsize]
+        function = function if literal > 0 else _TURNED[function]
+        dtype = np.dtype(signed if literal > 0 else unsigned)
+        value = value.view(dtype)
+    compare = getattr(np, function)
+    return lambda column: _valid(compare(_values(column, dtype), value), column)
 
 
-def _numbers(column: pa.Array) -> npt.NDArray[Any]:
-    """The values of a column of numbers, without a copy; those of nulls are undefined."""
-    data, kind = column.buffers()[1], _DTYPES[column.type]
-    if data is None or not len(column):
-        return np.zeros(len(column), kind)
-    return np.frombuffer(memoryview(data), kind)[column.offset : column.offset + len(column)]
+def numbers_of(column: pa.Array) -> npt.NDArray[Any] | None:
+    """The values of a column of numbers without nulls, without a copy; ``None`` for other columns.
+
+    >>> numbers_of(pa.array([1, 2, 3])[1:]).tolist(), numbers_of(pa.array([1, None]))
+    ([2, 3], None)
+    """
+    dtype = _DTYPES_BY_ID.get(column.type.id)
+    return None if dtype is None or column.null_count else _values(column, dtype)
+
+
+def _values(column: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The values of a column of numbers, without a copy, read as ``dtype``; those of nulls are undefined."""
+    data, count = column.buffers()[1], len(column)
+    if data is None or not count:
+        return np.zeros(count, dtype)
+    return np.frombuffer(memoryview(data), dtype, count, column.offset * dtype.itemsize)
 
 
 def _valid(found: Bools, column: pa.Array) -> Bools:
@@ -83,15 +98,24 @@ class Remainder:
     column: str
     divisor: int
 
-    def compared(self, function: str, column: pa.Array, value: int) -> Bools:
-        """For which rows the remainder compares so with a value. In blocks that stay in the processor's caches."""
-        numbers, found = _numbers(column), np.empty(len(column), np.bool_)
+    def comparison(self, function: str, value: int) -> OfColumn:
+        """Tells for which rows of a column the remainder compares so with a value.
+
+        It works in blocks that stay in the processor's caches, and uses the same memory for all of them: one thread
+        at a time may call it.
+        """
         compare, narrow = getattr(np, function), _NarrowRemainders.of(self.divisor, function, value)
-        for start in range(0, len(numbers), _BLOCK_ROWS):
-            block, answers = numbers[start : start + _BLOCK_ROWS], found[start : start + _BLOCK_ROWS]
-            if narrow is None or not narrow.compared(block, answers):
-                compare(self._of(block.astype(np.int64, copy=False)), value, out=answers)
-        return _valid(found, column)
+
+        def compared(column: pa.Array) -> Bools:
+            numbers = _values(column, _DTYPES_BY_ID[column.type.id])
+            found = np.empty(len(numbers), np.bool_)
+            for start in range(0, len(numbers), _BLOCK_ROWS):
+                block, answers = numbers[start : start + _BLOCK_ROWS], found[start : start + _BLOCK_ROWS]
+                if narrow is None or not narrow.compared(block, answers):
+                    compare(self._of(block.astype(np.int64, copy=False)), value, out=answers)
+            return _valid(found, column)
+
+        return compared
 
     def _of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         rest = np.floor_divide(numbers, self.divisor)  # quicker than numpy's own remainder
@@ -110,10 +134,11 @@ class _NarrowRemainders:
     divisor, and an error of less than 2**32, which is at most one unit.
     """
 
-    factor: int
-    begin: int
-    length: int
+    factor: np.uint64
+    begin: np.uint64
+    length: np.uint64
     is_within: bool
+    places: npt.NDArray[np.uint64]
 
     @classmethod
     def of(cls, divisor: int, function: str, value: int) -> _NarrowRemainders | None:
@@ -125,16 +150,18 @@ class _NarrowRemainders:
         if divisor > _NARROW or low >= high or high - low == divisor:
             return None
         begin, end = (-(-(edge << 64) // divisor) for edge in (low, high))
-        return cls(-(-(1 << 64) // divisor), begin, end - begin, function in ("equal", *_LESS))
+        factor, length = np.uint64(-(-(1 << 64) // divisor)), np.uint64(end - begin)
+        is_within = function in ("equal", *_LESS)
+        return cls(factor, np.uint64(begin), length, is_within, np.empty(_BLOCK_ROWS, np.uint64))
 
     def compared(self, numbers: npt.NDArray[Any], answers: Bools) -> bool:
         """Fill the answers; false if a number is negative or too wide."""
         words = numbers.view(np.uint64) if numbers.itemsize == 8 else numbers.astype(np.uint64)
-        if int(words.max()) >= _NARROW:
+        if np.maximum.reduce(words) >= _NARROW:
             return False
-        place = words * np.uint64(self.factor)
+        place = np.multiply(words, self.factor, out=self.places[: len(words)])
         if self.begin:
-            place -= np.uint64(self.begin)
+            np.subtract(place, self.begin, out=place)
         compare = np.less if self.is_within else np.greater_equal
-        compare(place, np.uint64(self.length), out=answers)
+        compare(place, self.length, out=answers)
         return True

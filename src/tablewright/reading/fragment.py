@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +32,12 @@ from tablewright.data.shape import ReadShape, read_shape
 from tablewright.data.sizes import PIECE_ROWS_MAX
 from tablewright.data.system_columns import SystemColumns
 from tablewright.expressions.filters import Predicate
+from tablewright.expressions.kernels import Judge
 from tablewright.format.arrow_bits import Bools
 from tablewright.format.fragment import Fragment
 from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
+from tablewright.reading.gather import Gathered
 from tablewright.reading.projection import RowLayout, Selection
 
 __all__ = ["FragmentScan", "Matches", "ReadPlan", "TakeLimits", "count_rows_that_match", "judged", "match_rows"]
@@ -183,6 +185,10 @@ class FragmentScan:
         is_wide = self._rest.sizes.bytes_per_row(fragment) >= take.wide_row_bytes
         self._dense = take.dense_wide if is_wide else take.dense
         self._system = SystemColumns(context, fragment, first_row)
+        # How many rows a batch has of a filter that costs little per batch; 0 of others.
+        predicate = plan.predicate
+        is_quick = predicate is not None and predicate.simple is not None and not plan.first.system
+        self.small_rows = self._first.sizes.rows_per_small_batch if is_quick else 0
         self._idle: dict[bool, list[FragmentReader]] = {False: [], True: []}
 
     def __del__(self) -> None:
@@ -281,6 +287,7 @@ class FragmentScan:
 
     def _rows(self, reader: FragmentReader, layout: RowLayout, start: int, stop: int) -> Iterator[Rows]:
         size = self._first.sizes.rows_per_batch(self.fragment)
+        size = min(size, self.small_rows or size)
         for rows in reader.read(start, stop, size, include_deleted=self.plan.include_deleted):
             yield self._with_system(layout, reader, rows)
 
@@ -293,15 +300,36 @@ class FragmentScan:
 
 def judged(found: Iterable[tuple[FragmentScan, Rows]]) -> Iterator[tuple[FragmentScan, Rows, Bools]]:
     """The filter's answer for each row. Small batches are judged together: a judgement has a fixed price."""
+    judge: Judge | None = None
     for group in _groups(found):
-        masks = _masks(group[0][0].plan, [rows.batch for _, rows in group])
+        judge = judge or _judge_of(group[0][0].plan)
+        if len(group) == 1:
+            ((scan, rows),) = group
+            yield scan, rows, judge(rows.batch)
+            continue
+        masks = _masks(judge, [rows.batch for _, rows in group])
         for (scan, rows), mask in zip(group, masks, strict=True):
             yield scan, rows, mask
 
 
 def match_rows(found: Iterable[tuple[FragmentScan, Rows]]) -> list[Matches]:
-    """Those of the rows that match the filter."""
-    return [Matches(scan, _matching(scan.plan, rows, mask)) for scan, rows, mask in judged(found) if mask.any()]
+    """Those of the rows that match the filter; the matches of small batches of a fragment together."""
+    matches: list[Matches] = []
+    for (scan, is_small), answers in groupby(judged(found), _scan_and_size):
+        if is_small:
+            gathered = Gathered(scan.plan.kept, with_offsets=bool(scan.plan.rest.names))
+            for _, rows, mask in answers:
+                gathered.add(rows, mask)
+            if len(gathered):
+                matches.append(Matches(scan, gathered.rows()))
+        else:
+            matches.extend(Matches(scan, _matching(scan.plan, rows, mask)) for _, rows, mask in answers if mask.any())
+    return matches
+
+
+def _scan_and_size(answer: tuple[FragmentScan, Rows, Bools]) -> tuple[FragmentScan, bool]:
+    scan, rows, _ = answer
+    return scan, len(rows) <= scan.small_rows
 
 
 def count_rows_that_match(found: Iterable[tuple[FragmentScan, Rows]]) -> int:
@@ -327,12 +355,14 @@ def _groups(found: Iterable[tuple[FragmentScan, Rows]]) -> Iterator[list[tuple[F
         yield group
 
 
-def _masks(plan: ReadPlan, batches: list[pa.RecordBatch]) -> list[Bools]:
-    """The filter's answer for each batch."""
+def _judge_of(plan: ReadPlan) -> Judge:
     assert plan.predicate is not None
-    if len(batches) == 1:
-        return [plan.predicate.mask(batches[0])]
-    mask = np.concatenate([plan.predicate.mask(each) for each in joined(batches)])
+    return plan.predicate.judge()
+
+
+def _masks(judge: Judge, batches: list[pa.RecordBatch]) -> list[Bools]:
+    """The filter's answer for each batch."""
+    mask = np.concatenate([judge(each) for each in joined(batches)])
     return np.split(mask, np.cumsum([batch.num_rows for batch in batches[:-1]]))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import tablewright as tw
 from tablewright.data.sizes import RowSizes, fixed_width
+from tablewright.format.schema import Schema
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
 from tablewright.world import World
@@ -73,3 +74,14 @@ def test_few_very_wide_rows_are_read_at_a_time(megabytes: float, rows: int, tmp_
 )
 def test_widths_of_types(kind: pa.DataType, width: int | None) -> None:
     assert fixed_width(kind) == width
+
+
+def test_small_batches_are_for_primitive_types() -> None:
+    def rows(*kinds: pa.DataType) -> int:
+        schema = Schema.from_arrow(pa.schema([(f"c{i}", kind) for i, kind in enumerate(kinds)]))
+        return RowSizes(schema, schema).rows_per_small_batch
+
+    assert rows(pa.int64(), pa.int8()) == rows(pa.float64()) == 252 * 1024 // 8
+    assert rows(pa.int16()) == 252 * 1024 // 2
+    assert rows() == rows(pa.int64(), pa.string()) == rows(pa.dictionary(pa.int8(), pa.string())) == 0
+    assert rows(pa.list_(pa.float32(), 4)) == 0
