@@ -142,6 +142,29 @@ class TestProbing:
         assert probe_latest(store, 3).version == 3
         assert len(store.calls) == 3
 
+    def test_a_local_writer_that_knows_the_newest_version(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The names are enough, unless another version is the newest: then that is looked at."""
+        store = open_store(tmp_path / "table")
+        put(store, 1, 2, 3)
+        known = find_version(store, 3)
+        assert known is not None
+        with monkeypatch.context() as patched:
+            patched.setattr("tablewright.storage.local.LocalStore.head", lambda *_: pytest.fail("a file was looked at"))
+            assert probe_latest(store, 3, known) is known
+        put(store, 4)
+        assert probe_latest(store, 3, known).version == 4
+        put(store, 7)  # 5 and 6 were cleaned up
+        assert probe_latest(store, 3, known).version == 7
+        put(store, 8, v2=False)
+        assert probe_latest(store, 3, known).version == 8
+        for version in (1, 2, 3, 4, 7):
+            store.delete(manifest_path(version))
+        store.delete(manifest_path(8, v2=False))
+        with pytest.raises(TableNotFound):
+            probe_latest(store, 3, known)
+
     def test_a_replaced_table(self, store: FaultyStore) -> None:
         with pytest.raises(TableNotFound):
             probe_latest(store, 5)
