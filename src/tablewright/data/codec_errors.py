@@ -45,8 +45,8 @@ _NO_ITEMS = "DataBlockBuilder didn't see any data"
 _CODEC = (ValueError, OSError, RuntimeError, pa.ArrowException)
 
 
-class reading:
-    """Turn the codec's errors about the file at ``where`` into ours. As a class it costs a third of a generator."""
+class _AtFile:
+    """A context for what is done with the file at ``where``. As a class it costs a third of a generator."""
 
     __slots__ = ("_where",)
 
@@ -55,6 +55,12 @@ class reading:
 
     def __enter__(self) -> None:
         return None
+
+
+class reading(_AtFile):
+    """Turn the codec's errors about the file at ``where`` into ours."""
+
+    __slots__ = ()
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is None:
@@ -67,16 +73,10 @@ class reading:
             raise _read_error(where, _plain(error)) from None
 
 
-class writing:
-    """Turn the codec's errors about data for the file at ``where`` into ours, which is in no version yet."""
+class writing(_AtFile):
+    """Turn the codec's errors about data for the file at ``where``, which is in no version yet, into ours."""
 
-    __slots__ = ("_where",)
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-
-    def __enter__(self) -> None:
-        return None
+    __slots__ = ()
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is None:

@@ -56,6 +56,7 @@ class Stage:
             self.num_files_written += len(result.paths)
 
     def __enter__(self) -> Self:
+        """Begin to measure: time and requests are counted from here to the end of the block."""
         self.iops -= requests_made()
         self.seconds -= time.perf_counter()
         return self
