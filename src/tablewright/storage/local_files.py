@@ -166,21 +166,29 @@ def _write_new(path: str, data: Iterable[bytes], *, durable: bool) -> None:
 
 def make_directories(directory: str, *, durable: bool) -> None:
     """Create a directory and its parents where they are missing; durable ones survive a power loss."""
+    parent = os.path.dirname(directory)
     try:
-        os.mkdir(directory)
+        is_new = _made(directory)
     except FileNotFoundError:
-        parent = os.path.dirname(directory)
         if not parent or parent == directory:
             raise
         make_directories(parent, durable=durable)
-        make_directories(directory, durable=durable)
-        return
+        is_new = _made(directory)  # fails again where a file system takes no directories
+    if is_new and durable:
+        sync_directory(parent)
+
+
+def _made(directory: str) -> bool:
+    """Make one directory; false if it is there already."""
+    try:
+        os.mkdir(directory)
+    except FileNotFoundError:
+        raise
     except OSError:  # a file system that can't be written to says so before it says that the directory is there
         if not os.path.isdir(directory):
             raise
-        return
-    if durable:
-        sync_directory(os.path.dirname(directory))
+        return False
+    return True
 
 
 def sync_file(path: str) -> None:

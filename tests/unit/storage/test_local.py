@@ -9,6 +9,7 @@ import pytest
 
 from tablewright.errors import AccessDenied, StorageError
 from tablewright.storage import LocalStore, Store, open_store
+from tablewright.storage.local_files import make_directories
 from tablewright.storage.subtree import SubtreeStore, unfinished_files
 
 
@@ -18,6 +19,28 @@ def test_opening_and_reading_create_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
     store.put("a", b"x")
     assert (tmp_path / "deep" / "table" / "a").read_bytes() == b"x"
+
+
+def test_directories_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / "a" / "b" / "c"
+    for _ in range(2):
+        make_directories(str(deep), durable=True)
+        assert deep.is_dir()
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    for place in ("file", "file/a", "link", "link/a"):
+        with pytest.raises(OSError, match=place.split("/")[0]):
+            make_directories(str(tmp_path / place), durable=False)
+    made: list[str] = []
+
+    def refused(path: str) -> None:
+        made.append(path)
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr("os.mkdir", refused)  # as /proc does
+    with pytest.raises(FileNotFoundError):
+        make_directories(str(tmp_path / "d"), durable=False)
+    assert len(made) <= 2 + len(tmp_path.parts)
 
 
 def test_a_writer_that_died_leaves_no_visible_object(tmp_path: Path) -> None:
