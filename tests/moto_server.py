@@ -1,0 +1,29 @@
+"""moto's S3 server, in which a write is one step: ``python tests/moto_server.py -H HOST -p PORT``.
+
+S3 creates an object that may not exist yet for one writer only. moto looks, then writes, and other threads may do the
+same in between: of sixteen writers at once two have been told that they created it. So it gets one PUT at a time.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+from moto.server import main
+
+_lock = threading.Lock()
+_answer = DomainDispatcherApplication.__call__
+
+
+def _one_put_at_a_time(self: DomainDispatcherApplication, environ: dict[str, Any], start_response: Any) -> Any:
+    if environ["REQUEST_METHOD"] != "PUT":
+        return _answer(self, environ, start_response)
+    with _lock:
+        return _answer(self, environ, start_response)
+
+
+if __name__ == "__main__":
+    DomainDispatcherApplication.__call__ = _one_put_at_a_time
+    main(sys.argv[1:])
