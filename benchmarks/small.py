@@ -30,7 +30,7 @@ from benchmarks._small_tables import TABLES, make_table
 __all__ = ["run"]
 
 BOTH = ("tablewright", "lance")
-RUNS_COLD = 3
+RUNS_COLD = 7
 RUNS_MIN, RUNS_MAX, RUNS_FLOOR = 4, 21, 2
 SECONDS = 2.0
 
