@@ -274,6 +274,7 @@ class Schema:
         return value
 
     def _index(self) -> _Facts:
+        """The facts, computed at first. Methods write ``self._facts or self._index()``: they are called often."""
         facts = self._facts
         if facts is None:
             children = children_by_parent(self.fields)
