@@ -3,6 +3,7 @@
 A workload is a module of this folder with ``run() -> bool``: it prints its figures, which are ratios measured side by
 side in one run, and returns whether they keep what it promises. ``python -m benchmarks NAME…`` runs only those; one
 with ``BY_DEFAULT = False`` has to be named. Options such as ``--only`` go to the workloads whose ``run`` takes them.
+Memory is touched first (:mod:`._memory`), which takes a minute on a machine that has just started.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import inspect
 import pkgutil
 import sys
 from pathlib import Path
+
+from benchmarks._memory import touch_memory
 
 
 def workloads() -> list[str]:
@@ -40,6 +43,8 @@ def main(arguments: list[str]) -> int:
     if unknown:
         print(f"No workload named {', '.join(unknown)}; there are {', '.join(known)}.", file=sys.stderr)
         return 2
+    if not given["report"]:
+        print(f"memory: {touch_memory():.1f} us a page", flush=True)
     kept: dict[str, bool] = {}
     for name in names or known:
         workload = importlib.import_module(f"benchmarks.{name}")

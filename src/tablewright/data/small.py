@@ -139,6 +139,9 @@ def small_runs(
     if not len(fragments):
         return
     small, nbytes = _small(fragments, shape)
+    if not small.any():
+        yield 0, len(small), False
+        return
     stretch = np.cumsum(np.diff(small, prepend=small[0]))
     first, total = np.flatnonzero(np.diff(stretch, prepend=-1))[stretch], np.cumsum(nbytes)
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tablewright.errors import InvalidRequest
 
-__all__ = ["SYSTEM_COLUMNS", "SchemaLike", "Scope", "arrow_schema", "empty_batch", "with_system_columns"]
+__all__ = ["SYSTEM_COLUMNS", "SchemaLike", "Scope", "arrow_schema", "empty_batch", "scope_of", "with_system_columns"]
 
 SYSTEM_COLUMNS: dict[str, pa.DataType] = {
     "_rowid": pa.uint64(),
@@ -104,6 +104,11 @@ class Scope:
         elif among is not None:
             where = f"Its parent is not a struct. {where}"
         return InvalidRequest(f"Invalid user input: No field named {name}.{hint} {where}")
+
+
+def scope_of(schema: SchemaLike | pa.Schema) -> Scope:
+    """The columns of a table, and the system columns after them."""
+    return Scope(with_system_columns(schema))
 
 
 def _child(kind: pa.DataType, name: str) -> pa.Field | None:

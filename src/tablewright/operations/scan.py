@@ -23,7 +23,7 @@ from tablewright.checks import check_flag, check_text, listed, whole_number
 from tablewright.data.task_context import TaskContext
 from tablewright.errors import InvalidRequest
 from tablewright.expressions.filters import Filter, Predicate, compile_filter
-from tablewright.expressions.scope import Scope, with_system_columns
+from tablewright.expressions.scope import scope_of
 from tablewright.format.blobs import as_bytes, as_descriptions
 from tablewright.format.fragment import Fragment
 from tablewright.format.schema import Schema
@@ -172,7 +172,7 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions, *, now_ns: int | None = 
         with_row_address=options.with_row_address,
         now_ns=moment,
     )
-    ordering = orderings_of(options.order_by, Scope(with_system_columns(table)))
+    ordering = orderings_of(options.order_by, table.kept(scope_of))
     fragments, first_rows = choose_fragments(snapshot, options.fragments)
     reads = _decide_reads(
         extend_selection(selection, table, _keys(ordering, selection.schema.names)),

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from tablewright.checks import check_text, listed
 from tablewright.errors import InvalidRequest, WrongType
-from tablewright.expressions.scope import SYSTEM_COLUMNS, Scope, with_system_columns
+from tablewright.expressions.scope import SYSTEM_COLUMNS, Scope, scope_of, with_system_columns
 from tablewright.expressions.sql import CompiledExpression, Projection, compile_sql
 from tablewright.format.field_path import parse_path
 from tablewright.format.schema import Schema
@@ -160,13 +160,16 @@ def select_columns(
     """Resolve a choice of columns. Unknown names, and names that come twice, are :class:`InvalidRequest`."""
     if columns is None and not (with_row_id or with_row_address):
         return select_whole(table, table.names)
-    scope = Scope(with_system_columns(table))
+    scope = table.kept(scope_of)
     if columns is None:
         outputs = [Output(name=name, path=(name,)) for name in table.names]
     elif isinstance(columns, Mapping):
         outputs = [_expression(table, name, sql, now_ns) for name, sql in columns.items()]
     else:
-        outputs = [Output(name=name, path=_resolve(scope, name)) for name in _once(_names(columns))]
+        names = _once(_names(columns))
+        if not (with_row_id or with_row_address) and set(names).issubset(table.names):
+            return select_whole(table, names)
+        outputs = [Output(name=name, path=_resolve(scope, name)) for name in names]
     for name, asked in (("_rowid", with_row_id), ("_rowaddr", with_row_address)):
         if asked:
             outputs = [output for output in outputs if output.name != name] + [Output(name=name, path=(name,))]
@@ -192,7 +195,7 @@ def select_members(table: Schema, columns: Sequence[str] | Mapping[str, str] | N
     """Resolve a choice of columns as ``take`` does: ``"st.a"`` gives the column ``st`` with the member ``a`` only."""
     if columns is None or isinstance(columns, Mapping):
         return select_columns(table, columns)
-    scope = Scope(with_system_columns(table))
+    scope = table.kept(scope_of)
     paths = tuple(dict.fromkeys(_resolve(scope, name) for name in _names(columns)))
     layout = RowLayout.of(table, paths)
     known = with_system_columns(layout.fields)
@@ -203,7 +206,7 @@ def select_members(table: Schema, columns: Sequence[str] | Mapping[str, str] | N
 
 
 def _selection(table: Schema, outputs: Sequence[Output]) -> Selection:
-    known = with_system_columns(table)
+    known = table.kept(with_system_columns)
     schema = pa.schema([_field(known, output) for output in outputs], metadata=table.to_arrow().metadata)
     return Selection(outputs=tuple(outputs), schema=schema, paths=_paths(outputs))
 

@@ -23,6 +23,7 @@ from tablewright.format.arrow_bits import Bools
 from tablewright.format.fragment import FragmentList
 from tablewright.format.row_address import RowAddress
 from tablewright.format.row_set import Offsets
+from tablewright.lazy import cached_property
 from tablewright.reading.fragment import FragmentScan, Matches, ReadPlan
 
 __all__ = ["SmallRun", "SmallScan", "runs_of"]
@@ -41,7 +42,11 @@ class SmallScan:
     ) -> None:
         self.context, self.plan, self.shapes = context, plan, shapes
         self.fragments, self.first_rows = fragments, first_rows
-        self._files = SmallFragments(context, shapes[0], fragments)
+
+    @cached_property
+    def _files(self) -> SmallFragments:
+        """What reads runs; a table whose fragments are all large needs none."""
+        return SmallFragments(self.context, self.shapes[0], self.fragments)
 
     def read(self, start: int, stop: int) -> SmallRows:
         """The live rows of some fragments with the columns of the first step."""

@@ -105,6 +105,13 @@ def test_what_is_refused(columns: Any, error: type[Exception], words: str) -> No
         select_columns(TABLE, columns)
 
 
+def test_a_choice_of_whole_columns_is_resolved_once() -> None:
+    names = list(TABLE.names[:2])
+    assert select_columns(TABLE, names) is select_columns(TABLE, tuple(names))
+    assert select_columns(TABLE, names[::-1]).schema.names == names[::-1]
+    assert select_columns(TABLE, names, with_row_id=True).schema.names == [*names, "_rowid"]
+
+
 def test_layouts() -> None:
     layout = RowLayout.of(TABLE, [("st", "q"), ("_rowaddr",), ("_rowid",), ("_rowaddr",)])
     assert layout.names == ("st", "_rowaddr", "_rowid")
