@@ -3,7 +3,7 @@
 A workload is a module of this folder with ``run() -> bool``: it prints its figures, which are ratios measured side by
 side in one run, and returns whether they keep what it promises. ``python -m benchmarks NAME…`` runs only those; one
 with ``BY_DEFAULT = False`` has to be named. Options such as ``--only`` go to the workloads whose ``run`` takes them.
-Memory is touched first (:mod:`._memory`), which takes a minute on a machine that has just started.
+Memory is kept at hand meanwhile (:mod:`._memory`), which takes up to a minute before the first of them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ import importlib
 import inspect
 import pkgutil
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-from benchmarks._memory import touch_memory
+from benchmarks._memory import kept_memory
 
 
 def workloads() -> list[str]:
@@ -43,19 +46,22 @@ def main(arguments: list[str]) -> int:
     if unknown:
         print(f"No workload named {', '.join(unknown)}; there are {', '.join(known)}.", file=sys.stderr)
         return 2
-    if not given["report"]:
-        print(f"memory: {touch_memory():.1f} us a page", flush=True)
-    kept: dict[str, bool] = {}
-    for name in names or known:
-        workload = importlib.import_module(f"benchmarks.{name}")
-        if names or getattr(workload, "BY_DEFAULT", True):
-            print(f"── {name}", flush=True)
-            taken = inspect.signature(workload.run).parameters
-            asked = {option: value for option, value in given.items() if option in taken and value is not None}
-            kept[name] = bool(workload.run(**asked))
+    chosen = {name: importlib.import_module(f"benchmarks.{name}") for name in names or known}
+    chosen = {name: each for name, each in chosen.items() if names or getattr(each, "BY_DEFAULT", True)}
+    with nullcontext() if given["report"] else kept_memory():
+        kept = {name: _run(name, workload, given) for name, workload in chosen.items()}
     for name, good in kept.items():
         print(f"{'kept  ' if good else 'BROKEN'} {name}")
     return 0 if all(kept.values()) else 1
+
+
+def _run(name: str, workload: ModuleType, given: dict[str, Any]) -> bool:
+    """Run a workload with those of the options that it takes: whether it kept its promise."""
+    print(f"── {name}", flush=True)
+    taken = inspect.signature(workload.run).parameters
+    return bool(
+        workload.run(**{option: value for option, value in given.items() if option in taken and value is not None})
+    )
 
 
 if __name__ == "__main__":
