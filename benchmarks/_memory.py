@@ -1,7 +1,7 @@
 """Memory that stays with a virtual machine while something is measured.
 
 Some machines give free memory back to their host in blocks of 2 MiB, and get each page of it again when it is touched:
-17 to 27 us each where that was found out, 3 us otherwise. A write of 5 MB then takes 1.4 ms or 40, whoever does it, and
+17 to 54 us each where that was found out, 3 us otherwise. A write of 5 MB then takes 1.4 ms or 40, whoever does it, and
 a ratio says which of two libraries got pages that had been used a moment ago.
 
 :func:`kept_memory` touches memory and frees it, all but a page in each half MiB: so there is no whole block to give
