@@ -15,7 +15,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,9 +41,12 @@ from tablewright.storage.subtree import prepare_file, sync_file
 __all__ = ["ClosedFile", "DataFileReader", "DataFileWriter", "load_codec"]
 
 _BATCHES_AHEAD = 4
+_BATCHES_PER_REQUEST = 4
 _HELD_BYTES_MAX = 1 << 16
 _MEMORY, _MEMORY_NAME = "memory:///", "file.lance"
 _CODEC: Library = "the data-file codec"
+
+Item = TypeVar("Item")
 
 # Rows at indices are otherwise decoded on the thread that asks, inside Arrow's C stream, where a panic of the codec
 # ends the process. On a thread of the codec it is an error. The codec reads this variable at every call.
@@ -211,6 +215,7 @@ class DataFileReader:
         self._view: View | None = None
         self._is_fetched = False
         location = store.codec_location(path)
+        self._is_remote = location is not None and not is_local(location)
         if location is None:
             self._view = view_of(store, path, describe=describe)
             if self._view is None:
@@ -322,10 +327,23 @@ class DataFileReader:
             return bytes(self._reader.read_global_buffer(number))
 
     def read(self, start: int, count: int, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
-        """``count`` rows from ``start`` on; every batch but the last has ``rows_per_batch`` rows."""
+        """``count`` rows from ``start`` on; every batch but the last has ``rows_per_batch`` rows.
+
+        The codec reads all bytes of a request before it decodes the first batch. So of a local file a request covers
+        four batches, and the next one is made before the first batch is used: the codec reads its bytes meanwhile, into
+        memory that was used before. Of a remote file one request covers all rows, since each waits for an answer.
+        """
+        self._fetched()
+        limit = _BATCHES_PER_REQUEST * rows_per_batch
+        if count <= limit or self._is_remote:
+            return self._request(start, count, rows_per_batch)
+        stop = start + count
+        requests = (self._request(at, min(limit, stop - at), rows_per_batch) for at in range(start, stop, limit))
+        return chain.from_iterable(_one_ahead(requests))
+
+    def _request(self, start: int, count: int, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         check_usable(_CODEC)
         count_request("read rows", path=self.where)
-        self._fetched()
         with reading(self.where):
             results = self._reader.read_range(
                 start, count, batch_size=rows_per_batch, batch_readahead=_BATCHES_AHEAD
@@ -351,6 +369,15 @@ class DataFileReader:
             if batch is None:
                 return
             yield batch
+
+
+def _one_ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """The same items, of which there is one at least; the next one is made before an item is handed out."""
+    held = next(items)
+    for following in items:
+        yield held
+        held = following
+    yield held
 
 
 def _descriptor(reader: Any, where: str) -> bytes:

@@ -23,7 +23,7 @@ _BATCHES_PER_PIECE = 2
 _ROWS_MIN, _ROWS_MAX, _ROWS_MAX_VARIABLE = 64, 1 << 18, 1 << 16
 _WIDE_BATCH_BYTES, _WIDE_ROWS_MIN = 64 * 1024 * 1024, 4  # for rows so wide that the minimum of rows would be gigabytes
 PIECE_ROWS_MAX = 1 << 20
-_SMALL_BYTES = 500 * 1024
+_SMALL_BYTES = 252 * 1024
 _VARIABLE_BYTES_MIN, _VARIABLE_BYTES_UNKNOWN = 16, 64
 _BLOB_BYTES_UNKNOWN = 16 * 1024
 _GROWTH = 3  # what text and lists take in memory, compared with the file
@@ -100,7 +100,7 @@ class RowSizes:
 
     @property
     def rows_per_small_batch(self) -> int:
-        """How many rows make a batch that is judged while the codec decodes the next: half a MiB per column.
+        """How many rows make a batch that is judged while the codec decodes the next: a quarter MiB per column.
 
         0 if a column has no primitive type.
         """

@@ -14,6 +14,7 @@ import pytest
 from tablewright.data.encoder import DataFileReader, DataFileWriter
 from tablewright.errors import CorruptTable, InternalError, InvalidRequest, StorageError, TablewrightError
 from tablewright.storage import Store, open_store
+from tablewright.storage.requests import requests_made
 
 BATCH = pa.record_batch({"a": pa.array(range(100)), "st": pa.array([{"p": i, "q": str(i)} for i in range(100)])})
 
@@ -44,6 +45,19 @@ def test_round_trip(store: Store, version: str) -> None:
     taken = list(reader.take(np.array([0, 7, 99]), 2))
     assert [batch.num_rows for batch in taken] == [2, 1]
     assert pa.Table.from_batches(taken)["a"].to_pylist() == [0, 7, 99]
+
+
+def test_long_reads_are_several_requests_one_of_them_ahead(store: Store) -> None:
+    _write(store)
+    reader = DataFileReader(store, "data/x.lance", ["a"])
+    before = requests_made()
+    batches = reader.read(3, 90, 10)  # four batches each
+    read = [next(batches)]
+    assert requests_made() - before == 2
+    read += batches
+    assert requests_made() - before == 3
+    assert [batch.num_rows for batch in read] == 9 * [10]
+    assert pa.Table.from_batches(read)["a"].to_pylist() == list(range(3, 93))
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2", "2.3"])
@@ -175,6 +189,9 @@ def test_s3(s3_bucket: str, s3_options: dict[str, str]) -> None:
     assert (rows, size) == (100, store.head("data/x.lance").size)
     (batch,) = DataFileReader(store, "data/x.lance", ["a"]).read(5, 2, 10)
     assert batch.to_pylist() == [{"a": 5}, {"a": 6}]
+    before = requests_made()
+    assert len(list(DataFileReader(store, "data/x.lance", ["a"]).read(0, 100, 10))) == 10
+    assert requests_made() - before == 2  # opened, and all rows asked for at once
     with pytest.raises(CorruptTable, match="the data file is missing"):
         DataFileReader(store, "data/none.lance")
     elsewhere = open_store(f"s3://{s3_bucket}/t", {**s3_options, "aws_endpoint": "http://127.0.0.1:1"})

@@ -81,7 +81,7 @@ def test_small_batches_are_for_primitive_types() -> None:
         schema = Schema.from_arrow(pa.schema([(f"c{i}", kind) for i, kind in enumerate(kinds)]))
         return RowSizes(schema, schema).rows_per_small_batch
 
-    assert rows(pa.int64(), pa.int8()) == rows(pa.float64()) == 500 * 1024 // 8
-    assert rows(pa.int16()) == 500 * 1024 // 2
+    assert rows(pa.int64(), pa.int8()) == rows(pa.float64()) == 252 * 1024 // 8
+    assert rows(pa.int16()) == 252 * 1024 // 2
     assert rows() == rows(pa.int64(), pa.string()) == rows(pa.dictionary(pa.int8(), pa.string())) == 0
     assert rows(pa.list_(pa.float32(), 4)) == 0

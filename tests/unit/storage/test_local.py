@@ -155,3 +155,17 @@ def test_listing_a_tree_that_changes(tmp_path: Path) -> None:
     assert list(store.list("data")) == []
     (tmp_path / "file").write_bytes(b"")
     assert list(store.list("file")) == []
+
+
+def test_large_objects_are_written_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, data, sizes = open_store(str(tmp_path / "t")), os.urandom(300_000), []
+    written = os.write
+
+    def write(descriptor: int, part: bytes) -> int:
+        sizes.append(len(part))
+        return written(descriptor, part[:100_000])  # the system may take less than it is given
+
+    monkeypatch.setattr(os, "write", write)
+    store.put("a/b", data)
+    assert store.get("a/b") == data
+    assert sizes == [131_072, 131_072, 100_000]
