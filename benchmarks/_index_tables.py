@@ -115,14 +115,22 @@ def index_bytes(place: Path) -> dict[str, int]:
 
 
 def turns(
-    base: Path, directory: Path, act: Act, runs: int, *, ready: Act | None = None, ours_only: bool = False
+    base: Path,
+    directory: Path,
+    act: Act,
+    runs: int,
+    *,
+    ready: Act | None = None,
+    ours_only: bool = False,
+    uncounted: int = 1,
 ) -> Both:
-    """Run both in turns on copies of the base, the first time to warm up. Both have to give the same answer.
+    """Run both in turns on copies of the base, at first ``uncounted`` times. Both have to give the same answer.
 
-    ``ready`` is done with the dataset before the clock starts.
+    ``ready`` is done with the dataset before the clock starts. Garbage is collected after a run: a collection goes
+    through all objects of Python, and what comes next finds none of its own in the processor's caches.
     """
     both = Taken(), Taken()
-    for number in range(runs + 1):
+    for number in range(uncounted + runs):
         order = list(zip(both, (open_ours, lance.dataset), ("ours", "theirs"), strict=True))[: 1 if ours_only else 2]
         for taken, opened, name in order if number % 2 else reversed(order):
             place = copied(base, directory / name)
@@ -131,14 +139,14 @@ def turns(
             dataset = opened(place)
             if ready is not None:
                 ready(dataset)
-            gc.collect()
             started = time.perf_counter(), time.process_time()
             taken.answer = act(dataset)
             seconds = time.perf_counter() - started[0], time.process_time() - started[1]
-            if number:
+            if number >= uncounted:
                 taken.add(*seconds)
             taken.index_bytes = sum(size for path, size in index_bytes(place).items() if path not in before)
             del dataset
+            gc.collect()
             shutil.rmtree(place)
         if not ours_only and both[0].answer != both[1].answer:
             raise AssertionError(f"We answered {both[0].answer}, pylance {both[1].answer}.")

@@ -28,6 +28,7 @@ from tablewright.data.forks import hold_back_false_warnings
 from tablewright.data.layout import FileLayout
 from tablewright.data.spool import Spool, fetch, present
 from tablewright.data.view import View, view_of
+from tablewright.data.wide_rows import ROWS_MIN, WideRows, open_wide_rows
 from tablewright.errors import CorruptTable, InternalError, StorageError
 from tablewright.format.file_descriptor import repaired
 from tablewright.lazy import cached_property
@@ -45,6 +46,7 @@ _BATCHES_PER_REQUEST = 4
 _HELD_BYTES_MAX = 1 << 16
 _MEMORY, _MEMORY_NAME = "memory:///", "file.lance"
 _CODEC: Library = "the data-file codec"
+_FIXED_SIZE = b"fixed_size_"  # in the logical type of columns that may be wide
 
 Item = TypeVar("Item")
 
@@ -215,7 +217,8 @@ class DataFileReader:
         self._view: View | None = None
         self._is_fetched = False
         location = store.codec_location(path)
-        self._is_remote = location is not None and not is_local(location)
+        self._local = location if location is not None and is_local(location) else None
+        self._is_remote = location is not None and self._local is None
         if location is None:
             self._view = view_of(store, path, describe=describe)
             if self._view is None:
@@ -352,14 +355,37 @@ class DataFileReader:
 
     def take(self, offsets: npt.NDArray[np.int64], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """The rows at ``offsets``, which ascend strictly, in batches of ``rows_per_batch``."""
+        self._fetched()
+        wide = self._wide_rows if len(offsets) >= ROWS_MIN else None
+        if wide is None or not wide.has(offsets):
+            return self._taken(self._reader, offsets, rows_per_batch)
+        others = self._beside_wide_rows
+        if others is None:
+            return wide.batches(offsets, rows_per_batch)
+        return wide.beside(self._taken(others, offsets, rows_per_batch), offsets)
+
+    def _taken(self, reader: Any, offsets: npt.NDArray[np.int64], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         check_usable(_CODEC)
         count_request("take rows", path=self.where)
-        self._fetched()
         indices = offsets.astype(np.uint64).data  # a memoryview is what the codec reads fastest
         with reading(self.where):
             # The wrapper's own method looks at every pair of indices in Python.
-            results = self._reader._reader.take_rows(indices, rows_per_batch, _BATCHES_AHEAD)
+            results = reader._reader.take_rows(indices, rows_per_batch, _BATCHES_AHEAD)
         return self._batches(results)
+
+    @cached_property
+    def _wide_rows(self) -> WideRows | None:
+        """Those of the wanted columns that are read without the codec; ``None`` if there is none."""
+        if self._local is None or self.has_own_copy or _FIXED_SIZE not in self.descriptor:
+            return None
+        return open_wide_rows(self._local.uri, self.descriptor, self.schema, self.version, self._wanted)
+
+    @cached_property
+    def _beside_wide_rows(self) -> Any:
+        """A reader of the other columns; ``None`` if there are none."""
+        assert self._local is not None and self._wide_rows is not None
+        others = self._wide_rows.others
+        return _open(self._local, self.where, list(others)) if others else None
 
     def _batches(self, results: Any) -> Iterator[pa.RecordBatch]:
         while True:

@@ -17,17 +17,14 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
+from tablewright.format.page_layouts import ALL_VALID, LAYOUT_CHUNKS, LAYOUT_CONSTANT, fields_of, page_layout
 from tablewright.format.proto import data_file_pb2
-from tablewright.format.wire_walk import NotWhole, walk
 
 __all__ = ["NumberPage", "decode_pages"]
 
-_TYPE_URL = b"/lance.encodings21.PageLayout"
 _WORD = 8
-_CHUNKS, _CONSTANT = 1, 2
 _FLAT, _PACKED = 1, 5
 _BITS = (8, 16, 32, 64)
-_ALL_VALID = b"\x01"  # one layer, of items none of which is null
 _NUMBER_MAX = 1 << 62
 
 
@@ -99,22 +96,19 @@ def _page(page: Any) -> NumberPage:
 @lru_cache(maxsize=64)
 def _encoding(encoding: bytes) -> _Encoding:
     try:
-        wrapped = dict(_fields(_only(_only(encoding, 2), 1)))
-        if set(wrapped) != {1, 2} or wrapped[1] != _TYPE_URL:
-            return _Encoding()
-        ((kind, layout),) = _fields(_bytes(wrapped[2]))
-        read = {_CHUNKS: _chunks, _CONSTANT: _constant}.get(kind)
-        return _Encoding() if read is None else read(dict(_fields(_bytes(layout))))
-    except (NotWhole, ValueError):
+        kind, layout = page_layout(encoding)
+        read = {LAYOUT_CHUNKS: _chunks, LAYOUT_CONSTANT: _constant}.get(kind)
+        return _Encoding() if read is None else read(layout)
+    except ValueError:
         return _Encoding()
 
 
 def _chunks(layout: dict[int, int | bytes]) -> _Encoding:
     # values; one layer, of items that are all valid; one buffer; number of items; large chunks
-    if set(layout) != {3, 6, 7, 9, 10} or (layout[6], layout[7], layout[10]) != (_ALL_VALID, 1, 1):
+    if set(layout) != {3, 6, 7, 9, 10} or (layout[6], layout[7], layout[10]) != (ALL_VALID, 1, 1):
         return _Encoding()
-    ((kind, inner),) = _fields(_bytes(layout[3]))
-    ((number, bits),) = _fields(_bytes(inner))
+    ((kind, inner),) = fields_of(layout[3]).items()
+    ((number, bits),) = fields_of(inner).items()
     items = layout[9]
     if kind not in (_FLAT, _PACKED) or number != 1 or bits not in _BITS or isinstance(items, bytes):
         return _Encoding()
@@ -122,27 +116,7 @@ def _chunks(layout: dict[int, int | bytes]) -> _Encoding:
 
 
 def _constant(layout: dict[int, int | bytes]) -> _Encoding:
-    if set(layout) != {5, 6} or layout[5] != _ALL_VALID:
+    if set(layout) != {5, 6} or layout[5] != ALL_VALID or not isinstance(layout[6], bytes):
         return _Encoding()
-    value = _bytes(layout[6])
-    bits = 8 * len(value)
-    return _Encoding(bits, constant=value) if bits in _BITS else _Encoding()
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    for number, kind, begin, end in walk(data, 0, len(data)):
-        yield number, begin if kind == 0 else data[begin:end]
-
-
-def _bytes(value: int | bytes) -> bytes:
-    if not isinstance(value, bytes):
-        raise ValueError
-    return value
-
-
-def _only(data: bytes, number: int) -> bytes:
-    """The one field of a message, which has to have this number."""
-    ((found, value),) = _fields(data)
-    if found != number:
-        raise ValueError
-    return _bytes(value)
+    bits = 8 * len(layout[6])
+    return _Encoding(bits, constant=layout[6]) if bits in _BITS else _Encoding()
