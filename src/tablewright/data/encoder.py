@@ -23,12 +23,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablewright.data.codec_errors import reading, uncommitted, writing
+from tablewright.data.copied import NUMBER_ROWS_MIN, ROWS_MIN, CopiedColumns, open_copied
 from tablewright.data.footer import read_descriptor
 from tablewright.data.forks import hold_back_false_warnings
 from tablewright.data.layout import FileLayout
 from tablewright.data.spool import Spool, fetch, present
 from tablewright.data.view import View, view_of
-from tablewright.data.wide_rows import ROWS_MIN, WideRows, open_wide_rows
 from tablewright.errors import CorruptTable, InternalError, StorageError
 from tablewright.format.file_descriptor import repaired
 from tablewright.lazy import cached_property
@@ -219,6 +219,7 @@ class DataFileReader:
         location = store.codec_location(path)
         self._local = location if location is not None and is_local(location) else None
         self._is_remote = location is not None and self._local is None
+        self._other_readers: dict[tuple[str, ...], Any] = {}
         if location is None:
             self._view = view_of(store, path, describe=describe)
             if self._view is None:
@@ -356,13 +357,12 @@ class DataFileReader:
     def take(self, offsets: npt.NDArray[np.int64], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """The rows at ``offsets``, which ascend strictly, in batches of ``rows_per_batch``."""
         self._fetched()
-        wide = self._wide_rows if len(offsets) >= ROWS_MIN else None
-        if wide is None or not wide.has(offsets):
+        copied = self._copied(len(offsets))
+        if copied is None or not copied.has(offsets):
             return self._taken(self._reader, offsets, rows_per_batch)
-        others = self._beside_wide_rows
-        if others is None:
-            return wide.batches(offsets, rows_per_batch)
-        return wide.beside(self._taken(others, offsets, rows_per_batch), offsets)
+        if not copied.others:
+            return copied.batches(offsets, rows_per_batch)
+        return copied.beside(self._taken(self._other_reader(copied.others), offsets, rows_per_batch), offsets)
 
     def _taken(self, reader: Any, offsets: npt.NDArray[np.int64], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         check_usable(_CODEC)
@@ -373,19 +373,31 @@ class DataFileReader:
             results = reader._reader.take_rows(indices, rows_per_batch, _BATCHES_AHEAD)
         return self._batches(results)
 
-    @cached_property
-    def _wide_rows(self) -> WideRows | None:
-        """Those of the wanted columns that are read without the codec; ``None`` if there is none."""
-        if self._local is None or self.has_own_copy or _FIXED_SIZE not in self.descriptor:
+    def _copied(self, rows: int) -> CopiedColumns | None:
+        """The columns that are copied without the codec where this many rows are taken; ``None`` if there are none."""
+        if rows < ROWS_MIN or self._local is None or self.has_own_copy:
             return None
-        return open_wide_rows(self._local.uri, self.descriptor, self.schema, self.version, self._wanted)
+        return self._copied_with_numbers if rows >= NUMBER_ROWS_MIN else self._copied_wide
 
     @cached_property
-    def _beside_wide_rows(self) -> Any:
-        """A reader of the other columns; ``None`` if there are none."""
-        assert self._local is not None and self._wide_rows is not None
-        others = self._wide_rows.others
-        return _open(self._local, self.where, list(others)) if others else None
+    def _copied_wide(self) -> CopiedColumns | None:
+        return self._open_copied(numbers=False) if _FIXED_SIZE in self.descriptor else None
+
+    @cached_property
+    def _copied_with_numbers(self) -> CopiedColumns | None:
+        return self._open_copied(numbers=True)
+
+    def _open_copied(self, *, numbers: bool) -> CopiedColumns | None:
+        assert self._local is not None, "only local files are mapped"
+        path, wanted = self._local.uri, self._wanted
+        return open_copied(path, self.descriptor, self.schema, self.version, wanted, numbers=numbers)
+
+    def _other_reader(self, columns: tuple[str, ...]) -> Any:
+        """A reader of the columns that are not copied."""
+        assert self._local is not None, "only local files are mapped"
+        if columns not in self._other_readers:
+            self._other_readers[columns] = _open(self._local, self.where, list(columns))
+        return self._other_readers[columns]
 
     def _batches(self, results: Any) -> Iterator[pa.RecordBatch]:
         while True:

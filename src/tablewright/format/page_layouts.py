@@ -1,6 +1,8 @@
 """How a page of a data file is laid out: the message that its encoding wraps, field by field.
 
 Format: ``docs/format/data-files.md#pages``.
+
+Tests: ``tests/unit/format/test_packed_column.py``, ``tests/unit/data/test_copied.py``.
 """
 
 from __future__ import annotations

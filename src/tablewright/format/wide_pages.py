@@ -5,7 +5,7 @@ buffer, with one value after the other.
 
 Format: ``docs/format/data-files.md#wide-values``.
 
-Tests: ``tests/unit/data/test_wide_rows.py``.
+Tests: ``tests/unit/data/test_copied.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Vectors that are copied without the codec: what moves by updates, upserts and takes is what pylance reads."""
+"""Columns that are copied without the codec: what moves by updates, upserts and takes is what pylance reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablewright as tw
-from tablewright.data import wide_rows
+from tablewright.data.copied import CopiedColumns
 
 ROWS, ITEMS = 12_000, 64
 
@@ -30,9 +30,9 @@ def _by_id(table: pa.Table) -> dict[int, tuple[list[float], str, float]]:
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 def test_rows_that_move(tmp_path: Path, stable: bool, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = []
-    original = wide_rows.WideRows.has
+    original = CopiedColumns.has
     monkeypatch.setattr(
-        wide_rows.WideRows, "has", lambda self, offsets: copied.append(original(self, offsets)) or copied[-1]
+        CopiedColumns, "has", lambda self, offsets: copied.append(original(self, offsets)) or copied[-1]
     )
     lance.write_dataset(
         _rows(np.arange(ROWS)),
