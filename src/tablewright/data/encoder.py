@@ -34,7 +34,7 @@ from tablewright.format.file_descriptor import repaired
 from tablewright.lazy import cached_property
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import Location, Store
-from tablewright.storage.identity import is_local
+from tablewright.storage.identity import is_local, trust_written
 from tablewright.storage.libraries import Library, check_usable
 from tablewright.storage.requests import count_request
 from tablewright.storage.subtree import prepare_file, sync_file
@@ -156,6 +156,7 @@ class DataFileWriter:
         self._held = None
         with uncommitted:
             self._put(data, size)
+        trust_written(self._location)
         return rows, size
 
     def _put(self, data: bytes, size: int) -> None:

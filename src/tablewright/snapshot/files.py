@@ -33,7 +33,7 @@ from tablewright.snapshot.locate import VersionEntry, uses_hint
 from tablewright.snapshot.manifests import decoded_manifest
 from tablewright.storage.address import join_uri
 from tablewright.storage.base import ObjectNotFound, Store
-from tablewright.storage.identity import is_local, is_settled, local_identity, place_of
+from tablewright.storage.identity import is_local, is_settled, local_identity, place_of, trust_written
 from tablewright.storage.subtree import replace_advice
 from tablewright.storage.uncommitted import discard_files
 
@@ -168,6 +168,7 @@ def write_deletion_vector(
     except TablewrightError:
         discard_files(store, [path])  # what a put without a reply may have written; nothing refers to it
         raise
+    trust_written(store.codec_location(path))
     key = _vector_key(store, path, len(vector), settled=False)
     if key is not None:
         _vectors.keep(key, vector, len(data) + _ENTRY_OVERHEAD_BYTES)

@@ -4,7 +4,9 @@ Tables never change a file in place and give new files random names, so a path n
 where a table is dropped and copied back, where a test seeds its ids, or where a disk damages a file. On a local disk
 one ``stat`` tells: device, inode, size, modification and change time. The change time can't be set by a program, so a
 copy that preserves times differs too. File systems count time in steps, so two writes in one step look alike: a file is
-*settled* once its last change lies :data:`SETTLED_NS` back, and what was read from it before must not be kept.
+*settled* once its last change lies :data:`SETTLED_NS` back, and what was read from it before must not be kept. A small
+file that this process has just written itself is settled at once (:func:`trust_written`): it has a name that nothing
+else uses. Else the next changes of a loop would read what the last ones wrote again and again.
 
 Elsewhere asking would cost a request for each file. There the address (with the storage options, so that what one
 set of credentials may read is not shown to another) and what the manifest says of the file have to do.
@@ -17,6 +19,7 @@ import stat
 import time
 from collections.abc import Hashable, Iterable
 
+from tablewright.cache import process_cache
 from tablewright.storage.base import Location
 
 __all__ = [
@@ -28,12 +31,38 @@ __all__ = [
     "local_identity",
     "place_of",
     "read_identified",
+    "trust_written",
+    "written",
 ]
 
 FileIdentity = tuple[int, int, int, int, int]
 """Device, inode, size, modification time and change time (both in ns)."""
 
 SETTLED_NS = 50_000_000
+_WRITTEN_MIN = 1024
+
+
+class _Written:
+    """The last files that this process has written, at least 1,024 of them. There are no locks: it may fork."""
+
+    def __init__(self) -> None:
+        self._last: set[FileIdentity] = set()
+        self._before: set[FileIdentity] = set()
+
+    def has(self, identity: FileIdentity) -> bool:
+        return identity in self._last or identity in self._before
+
+    def add(self, identity: FileIdentity) -> None:
+        if len(self._last) >= _WRITTEN_MIN:
+            self._before, self._last = self._last, set()
+        self._last.add(identity)
+
+    def clear(self) -> None:
+        self._last, self._before = set(), set()
+
+
+written = _Written()
+"""Those of this process."""
 
 
 def is_local(location: Location) -> bool:
@@ -98,7 +127,20 @@ def read_identified(path: str, size_max: int) -> tuple[FileIdentity, bytes] | No
 
 def is_settled(identity: FileIdentity) -> bool:
     """Whether any later change of the file would change its identity."""
-    return max(identity[3], identity[4]) + SETTLED_NS <= time.time_ns()
+    return written.has(identity) or max(identity[3], identity[4]) + SETTLED_NS <= time.time_ns()
+
+
+def trust_written(location: Location | None) -> None:
+    """A local file of a name that nothing else uses was written by this process, which does not change it any more.
+
+    Should a file have the identity of another one that was written before, what was kept of that one goes.
+    """
+    identity = local_identity(location.uri) if location is not None and is_local(location) else None
+    if identity is None:
+        return
+    if written.has(identity):
+        process_cache().clear()
+    written.add(identity)
 
 
 def place_of(location: Location) -> Hashable:

@@ -152,6 +152,7 @@ def test_a_change_in_a_block_is_seen(tiny: Path, tmp_path: Path) -> None:
 
 def test_files_that_changed_just_now_are_in_no_block(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identity, "SETTLED_NS", 10**15)
+    identity.written.clear()  # as if another process had written them
     for _ in range(2):
         assert _read(tiny, "a")["a"] == list(range(200))
     assert BLOCKS not in process_cache().stats().kinds or not process_cache().stats().kinds[BLOCKS].entries
@@ -260,10 +261,34 @@ def test_damage_and_loss_are_seen_after_a_read(path: Path) -> None:
 
 def test_a_file_that_changed_just_now_is_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identity, "SETTLED_NS", 10**15)
+    identity.written.clear()  # as if another process had written them
     opened = _opened(monkeypatch)
     for _ in range(2):
         _read(path, "a")
     assert len(opened) == 20
+
+
+def test_a_file_that_this_process_has_written_is_read_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "SETTLED_NS", 10**15)
+    ds = tw.dataset(path)
+    ds.delete("a = 55")
+    ds.insert(pa.table({"a": [1000], "s": ["new"]}))
+    expected = [*range(55), *range(56, 100), 1000]
+    opened = _opened(monkeypatch)
+    for _ in range(3):
+        assert _read(path, "a")["a"] == expected
+    assert opened == [10], "the delete has read the others"
+
+
+def test_loops_of_changes_read_each_new_fragment_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "SETTLED_NS", 10**15)
+    ds = tw.dataset(path)
+    opened = _opened(monkeypatch)
+    for number in range(5):
+        rows = pa.table({"a": [number, 200 + number], "s": ["x", "y"]})
+        ds.merge_insert("a").when_matched_update_all().when_not_matched_insert_all().execute(rows)
+    assert len(opened) == len(set(opened)), "what a change wrote is read by the next one, and kept"
+    assert sorted(_read(path, "a")["a"]) == [*range(100), *range(200, 205)]
 
 
 def test_another_table_at_the_same_path_with_the_same_names(path: Path, tmp_path: Path) -> None:

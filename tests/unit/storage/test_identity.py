@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tablewright.cache import CacheKind
 from tablewright.storage import identity
 from tablewright.storage.base import Location
-from tablewright.storage.identity import are_unchanged, is_local, is_settled, local_identity, place_of
+from tablewright.storage.identity import are_unchanged, is_local, is_settled, local_identity, place_of, trust_written
 
 
 def test_what_changes_a_file_changes_its_identity(tmp_path: Path) -> None:
@@ -53,6 +54,49 @@ def test_a_file_that_changed_just_now_is_not_settled(tmp_path: Path, monkeypatch
     assert not is_settled(found)
     monkeypatch.setattr(identity, "SETTLED_NS", 0)
     assert is_settled(found)
+
+
+def test_a_file_that_this_process_has_written_is_settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "SETTLED_NS", 10**15)
+    path = tmp_path / "a"
+    path.write_bytes(b"one")
+    location = Location(str(path))
+    trust_written(location)
+    found = local_identity(str(path))
+    assert found is not None and is_settled(found)
+    path.write_bytes(b"three")
+    changed = local_identity(str(path))
+    assert changed is not None and not is_settled(changed)
+    for other in (None, Location(str(tmp_path / "missing")), Location("s3://b/t")):
+        trust_written(other)
+
+
+def test_few_written_files_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "SETTLED_NS", 10**15)
+    monkeypatch.setattr(identity, "_WRITTEN_MIN", 10)
+    identity.written.clear()
+    found = []
+    for number in range(50):
+        path = tmp_path / str(number)
+        path.write_bytes(bytes(number))
+        trust_written(Location(str(path)))
+        found.append(local_identity(str(path)))
+    settled = [number for number, each in enumerate(found) if each is not None and is_settled(each)]
+    assert settled[-10:] == list(range(40, 50)) and len(settled) <= 20
+
+
+def test_one_identity_for_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system whose times are coarse may give a new file the inode and the times of one that was removed."""
+    (tmp_path / "a").write_bytes(b"one")
+    monkeypatch.setattr(identity, "local_identity", lambda path: (1, 2, 3, 4, 5))
+    identity.written.clear()
+    kind = CacheKind[str]("test of identities")
+    for _ in range(2):
+        trust_written(Location(str(tmp_path / "a")))
+        before = kind.find("key")
+        kind.keep("key", "kept of the first", 10)
+    assert before is None
+    identity.written.clear()
 
 
 def test_credentials_are_part_of_a_place() -> None:
