@@ -11,6 +11,8 @@ number.
 
 A page of the file that is not in memory is read when it is touched, one after the other, where the codec reads many at
 a time. So some of the rows are looked for first, and if one is not in memory, the codec reads all of them.
+
+Why: ``docs/design/0013-without-the-codec.md``.
 """
 
 from __future__ import annotations
