@@ -212,7 +212,7 @@ class _Numbers:
 
 
 def _is_wide(kind: pa.DataType) -> bool:
-    """Whether values are lists of one size, of numbers, or bytes of one number: they may be wide."""
+    """Whether values are fixed-size lists of numbers or fixed-size binary: they may be wide."""
     types = pa.types
     if types.is_fixed_size_list(kind):
         inner = kind.value_type

@@ -23,7 +23,7 @@ Layout = dict[int, int | bytes]
 
 
 def page_layout(encoding: bytes) -> tuple[int, Layout]:
-    """The kind of a layout and its fields by number; ``ValueError`` if it is of another time, or has a field twice."""
+    """The kind of a layout and its fields by number; ``ValueError`` for another message."""
     wrapped = fields_of(message_in(message_in(encoding, 2), 1))
     if set(wrapped) != {1, 2} or wrapped[1] != _TYPE_URL:
         raise ValueError
