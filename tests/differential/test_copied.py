@@ -11,6 +11,9 @@ import pytest
 
 import tablewright as tw
 from tablewright.data.copied import CopiedColumns
+from tablewright.data.encoder import DataFileReader
+from tablewright.errors import CorruptTable
+from tablewright.storage import open_store
 
 ROWS, ITEMS = 12_000, 64
 
@@ -74,3 +77,20 @@ def test_rows_that_move(tmp_path: Path, stable: bool, version: str, monkeypatch:
 
 def _sorted(table: pa.Table) -> list[dict[str, object]]:
     return table.sort_by("id").to_pylist()
+
+
+def test_a_copy_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    """Rows that can't be what they should stop an update; no file stays, and the version is the one before."""
+    rows = pa.table({"id": np.arange(200_000), "v": np.arange(200_000), "text": ["a text"] * 200_000})
+    ds = tw.write_dataset(rows, tmp_path / "t")
+    (path,) = (tmp_path / "t/data").iterdir()
+    opened = DataFileReader(open_store(str(tmp_path / "t")), f"data/{path.name}", ["v"])._copied(5000)
+    assert opened is not None
+    with path.open("r+b") as file:
+        file.seek(int(opened.columns["v"].positions(np.array([100_000]))[0]) + 8)
+        file.write(b"\x3f")
+    before = {str(each): each.stat().st_size for each in (tmp_path / "t").rglob("*")}
+    with pytest.raises(CorruptTable, match="column v: a chunk of its values has another size than it says"):
+        ds.update({"text": "'new'"}, where="id % 60 = 0")
+    assert {str(each): each.stat().st_size for each in (tmp_path / "t").rglob("*")} == before
+    assert tw.dataset(tmp_path / "t").version == lance.dataset(tmp_path / "t").version == 1

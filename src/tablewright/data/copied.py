@@ -17,20 +17,18 @@ Why: ``docs/design/0013-without-the-codec.md``.
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from tablewright.data.layout import FileLayout
-from tablewright.data.mapped import FileBytes
+from tablewright.data.mapped import FileBytes, are_in_memory, can_tell_memory, map_file
 from tablewright.data.number_files import is_number
+from tablewright.data.sizes import fixed_width
 from tablewright.errors import CorruptTable
 from tablewright.format.file_tail import decode_tail
 from tablewright.format.packed_column import Chunks, decode_chunks, load_chunks
@@ -53,7 +51,7 @@ class Column(Protocol):
     """A column whose rows can be copied out of the bytes of its file."""
 
     def positions(self, offsets: Offsets) -> Longs:
-        """A byte of each of these rows."""
+        """Where in the file each of these rows is: the position of one of its bytes, or of its chunk."""
 
     def take(self, data: FileBytes, offsets: Offsets) -> pa.Array:
         """The values at ascending offsets; ``ValueError`` if they can't be what they should."""
@@ -83,7 +81,7 @@ class CopiedColumns:
         if not is_whole or offsets[-1] >= self.num_rows:
             return False
         some = offsets[:: -(-len(offsets) // _SAMPLES)]
-        return all(_are_in_memory(self.data, column.positions(some)) for column in self.columns.values())
+        return all(are_in_memory(self.data, column.positions(some)) for column in self.columns.values())
 
     def batches(self, offsets: Offsets, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
         """The rows at ascending offsets. Precondition: there are no other columns."""
@@ -119,14 +117,14 @@ def open_copied(
 ) -> CopiedColumns | None:
     """Map a file with this schema and version, of which these columns are wanted: dotted names, ``None`` for all.
 
-    ``known`` is what its reader has read as its descriptor. ``None`` if no column can be copied, wide ones or, with
-    ``numbers``, these too.
+    ``known`` is the descriptor that the codec's reader has read: another file at the path is refused. Wide columns are
+    copied, and with ``numbers`` columns of numbers too. ``None`` if no wanted column can be copied.
     """
     paths = schema.names if wanted is None else wanted
     numbers = numbers and version == _NUMBERS_VERSION
     candidates = {name: schema.field(name).type for name in paths if name in schema.names}
     candidates = {name: kind for name, kind in candidates.items() if _is_wide(kind) or (numbers and is_number(kind))}
-    if not candidates or _mincore() is None:
+    if not candidates or not can_tell_memory():
         return None
     layout = FileLayout.of(schema, version)
     try:
@@ -148,13 +146,14 @@ def open_copied(
                     columns[name] = column
             if not columns:
                 return None
-            mapped = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
+            data = map_file(descriptor, size)
     except (OSError, ValueError, IndexError, CorruptTable):
         return None  # the codec says what is wrong
-    mapped.madvise(mmap.MADV_RANDOM)
+    if data is None:
+        return None
     names = tuple(dict.fromkeys(each.split(".")[0] for each in paths))
     others = tuple(each for each in paths if each not in columns)
-    return CopiedColumns(path, np.frombuffer(mapped, np.uint8), rows, schema, names, columns, others)
+    return CopiedColumns(path, data, rows, schema, names, columns, others)
 
 
 def _column(
@@ -163,7 +162,7 @@ def _column(
     """A column of this type; ``None`` if only the codec can read it."""
     if _is_wide(kind):
         pages = decode_wide_pages(metadata, num_rows, size)
-        return None if pages is None or pages.row_bytes * 8 != _bits(kind) else _Wide(kind, pages)
+        return None if pages is None or pages.row_bytes != fixed_width(kind) else _Wide(kind, pages)
     chunks = decode_chunks(metadata, num_rows, read)
     if chunks is None or chunks.begins[0] or chunks.bits != kind.bit_width or int(chunks.ends.max()) > size:
         return None
@@ -198,14 +197,11 @@ class _Numbers:
     kind: pa.DataType
     chunks: Chunks
 
-    def _owners(self, offsets: Offsets) -> Longs:
-        return np.searchsorted(self.chunks.begins, offsets, "right") - 1
-
     def positions(self, offsets: Offsets) -> Longs:
-        return self.chunks.offsets[self._owners(offsets)]
+        return self.chunks.offsets[self.chunks.owners(offsets)]
 
     def take(self, data: FileBytes, offsets: Offsets) -> pa.Array:
-        owners = self._owners(offsets)
+        owners = self.chunks.owners(offsets)
         loaded = load_chunks(self.chunks, owners, data, self.chunks.offsets[owners])
         words = loaded.values(offsets - self.chunks.begins[owners])
         return pa.Array.from_buffers(self.kind, len(words), [None, pa.py_buffer(words)], null_count=0)
@@ -220,34 +216,8 @@ def _is_wide(kind: pa.DataType) -> bool:
     return bool(types.is_fixed_size_binary(kind)) and not isinstance(kind, pa.BaseExtensionType)
 
 
-def _bits(kind: pa.DataType) -> int:
-    return kind.list_size * _bits(kind.value_type) if pa.types.is_fixed_size_list(kind) else int(kind.bit_width)
-
-
 def _array(kind: pa.DataType, count: int, data: pa.Buffer) -> pa.Array:
     if pa.types.is_fixed_size_list(kind):
         inner = _array(kind.value_type, count * kind.list_size, data)
         return pa.Array.from_buffers(kind, count, [None], null_count=0, children=[inner])
     return pa.Array.from_buffers(kind, count, [None, data], null_count=0)
-
-
-# ------------------------------------------------------------------------------------------------------------ memory
-def _are_in_memory(data: FileBytes, positions: Longs) -> bool:
-    """Whether the pages of a mapped file at these positions can be read without a disk."""
-    ask, answer = _mincore(), ctypes.create_string_buffer(1)
-    page_bytes, address = mmap.PAGESIZE, data.ctypes.data
-    for position in np.unique(positions // page_bytes * page_bytes).tolist():
-        if ask is None or ask(address + position, 1, answer) or not answer.raw[0] & 1:
-            return False
-    return True
-
-
-@lru_cache(maxsize=1)
-def _mincore() -> Any:
-    """The system's call; ``None`` where there is none."""
-    try:
-        call = ctypes.CDLL(None, use_errno=True).mincore
-    except (OSError, AttributeError, TypeError):
-        return None
-    call.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
-    return call

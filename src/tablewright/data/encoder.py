@@ -356,7 +356,10 @@ class DataFileReader:
         return self._batches(results)
 
     def take(self, offsets: npt.NDArray[np.int64], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
-        """The rows at ``offsets``, which ascend strictly, in batches of ``rows_per_batch``."""
+        """The rows at ``offsets``, which ascend strictly, in batches of ``rows_per_batch``.
+
+        Of local files some columns are copied without the codec (:mod:`.copied`), where there are enough rows.
+        """
         self._fetched()
         copied = self._copied(len(offsets))
         if copied is None or not copied.has(offsets):

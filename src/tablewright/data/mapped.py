@@ -12,9 +12,12 @@ A file that was removed uses its disk space until its mapping goes.
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import weakref
 from collections.abc import Hashable
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +27,7 @@ from tablewright.data.number_files import NumberFile
 from tablewright.storage.base import Store
 from tablewright.storage.identity import is_settled
 
-__all__ = ["MAPPINGS_MAX", "FileBytes", "kept_mapping", "map_file", "mappings"]
+__all__ = ["MAPPINGS_MAX", "FileBytes", "are_in_memory", "can_tell_memory", "kept_mapping", "map_file", "mappings"]
 
 FileBytes = npt.NDArray[np.uint8]
 
@@ -75,17 +78,42 @@ def kept_mapping(store: Store, file: NumberFile) -> FileBytes | None:
     key = (file.path, file.identity)
     data = mappings.find(store, key)
     if data is None:
-        data = map_file(file)
+        data = map_file(file.descriptor, file.identity[2])
         if data is not None and is_settled(file.identity) and process_cache().bytes_max:
             mappings.keep(store, key, data)
     return data
 
 
-def map_file(file: NumberFile) -> FileBytes | None:
-    """The bytes of a file; ``None`` if it can't be mapped."""
+def map_file(descriptor: int, size: int) -> FileBytes | None:
+    """The bytes of an open file of this size; ``None`` if it can't be mapped."""
     try:
-        mapped = mmap.mmap(file.descriptor, file.identity[2], access=mmap.ACCESS_READ)
+        mapped = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
     except (OSError, ValueError):
         return None
     mapped.madvise(mmap.MADV_RANDOM)
     return np.frombuffer(mapped, np.uint8)
+
+
+def can_tell_memory() -> bool:
+    """Whether the system tells which pages of a mapped file are in memory (``mincore``)."""
+    return _mincore() is not None
+
+
+def are_in_memory(data: FileBytes, positions: npt.NDArray[np.int64]) -> bool:
+    """Whether the pages of a mapped file at these positions can be read without a disk.
+
+    Precondition: the system can tell (:func:`can_tell_memory`).
+    """
+    ask, answer, address = _mincore(), ctypes.create_string_buffer(1), data.ctypes.data
+    pages = np.unique(positions // mmap.PAGESIZE * mmap.PAGESIZE).tolist()
+    return all(not ask(address + page, 1, answer) and answer.raw[0] & 1 for page in pages)
+
+
+@lru_cache(maxsize=1)
+def _mincore() -> Any:
+    try:
+        call = ctypes.CDLL(None, use_errno=True).mincore
+    except (OSError, AttributeError, TypeError):
+        return None
+    call.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
+    return call

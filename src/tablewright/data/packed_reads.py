@@ -47,7 +47,7 @@ class PackedColumn:
 
     def take(self, rows: Longs) -> npt.NDArray[Any]:
         """The values at any rows, as unsigned numbers of the column's width."""
-        owners = np.searchsorted(self.chunks.begins, rows, "right") - 1
+        owners = self.chunks.owners(rows)
         return self.load(owners).values(rows - self.chunks.begins[owners])
 
     def load(self, which: Longs) -> LoadedChunks:
@@ -77,7 +77,7 @@ def open_packed(store: Store, path: str, columns: Mapping[str, pa.DataType]) -> 
 
 def packed_columns(file: NumberFile, places: Sequence[int]) -> tuple[PackedColumn | None, ...]:
     """The columns with these numbers; ``None`` for -1, and for those that only the codec can read."""
-    return _packed(file, places, lambda: map_file(file))
+    return _packed(file, places, lambda: map_file(file.descriptor, file.identity[2]))
 
 
 def _packed(

@@ -16,7 +16,7 @@ from tablewright.format.fragment.entries import FragmentFiles, files_of
 from tablewright.format.schema import Schema
 from tablewright.format.wire import Ints
 
-__all__ = ["PIECE_ROWS_MAX", "RowSizes"]
+__all__ = ["PIECE_ROWS_MAX", "RowSizes", "fixed_width"]
 
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCHES_PER_PIECE = 2

@@ -68,6 +68,10 @@ class Chunks:
         """What it takes in memory."""
         return sum(part.nbytes for part in (self.begins, self.offsets, self.ends, self.widths, self.is_packed))
 
+    def owners(self, rows: Longs) -> Longs:
+        """The chunk that holds each of these rows."""
+        return np.searchsorted(self.begins, rows, "right") - 1
+
 
 def decode_chunks(column: bytes, num_rows: int, read: Callable[[int, int], bytes]) -> Chunks | None:
     """The chunks of a column with this metadata, in a file with this many rows; ``read`` returns bytes of the file.

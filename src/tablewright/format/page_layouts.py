@@ -7,11 +7,9 @@ Tests: ``tests/unit/format/test_packed_column.py``, ``tests/unit/data/test_copie
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tablewright.format.wire_walk import walk
 
-__all__ = ["ALL_VALID", "LAYOUT_CHUNKS", "LAYOUT_CONSTANT", "LAYOUT_ZIPPED", "fields_of", "message_in", "page_layout"]
+__all__ = ["ALL_VALID", "LAYOUT_CHUNKS", "LAYOUT_CONSTANT", "LAYOUT_ZIPPED", "fields_of", "page_layout"]
 
 LAYOUT_CHUNKS, LAYOUT_CONSTANT, LAYOUT_ZIPPED = 1, 2, 3
 ALL_VALID = b"\x01"
@@ -23,8 +21,8 @@ Layout = dict[int, int | bytes]
 
 
 def page_layout(encoding: bytes) -> tuple[int, Layout]:
-    """The kind of a layout and its fields by number; ``ValueError`` for another message."""
-    wrapped = fields_of(message_in(message_in(encoding, 2), 1))
+    """The kind of a page layout and its fields by number; ``ValueError`` if the encoding is no such layout."""
+    wrapped = fields_of(_message_in(_message_in(encoding, 2), 1))
     if set(wrapped) != {1, 2} or wrapped[1] != _TYPE_URL:
         raise ValueError
     ((kind, layout),) = fields_of(wrapped[2]).items()
@@ -40,21 +38,16 @@ def fields_of(message: int | bytes) -> Layout:
     if not isinstance(message, bytes):
         raise ValueError
     found: Layout = {}
-    for number, value in _fields(message):
+    for number, kind, begin, end in walk(message, 0, len(message)):
         if number in found:
             raise ValueError
-        found[number] = value
+        found[number] = begin if kind == 0 else message[begin:end]
     return found
 
 
-def message_in(message: int | bytes, number: int) -> bytes:
+def _message_in(message: int | bytes, number: int) -> bytes:
     """The one field of a message, which has to be a message and to have this number; else ``ValueError``."""
     ((found, value),) = fields_of(message).items()
     if found != number or not isinstance(value, bytes):
         raise ValueError
     return value
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    for number, kind, begin, end in walk(data, 0, len(data)):
-        yield number, begin if kind == 0 else data[begin:end]

@@ -50,19 +50,22 @@ class _Written:
         self._before: set[FileIdentity] = set()
 
     def has(self, identity: FileIdentity) -> bool:
+        """Whether it is one of them."""
         return identity in self._last or identity in self._before
 
     def add(self, identity: FileIdentity) -> None:
+        """Remember one more."""
         if len(self._last) >= _WRITTEN_MIN:
             self._before, self._last = self._last, set()
         self._last.add(identity)
 
     def clear(self) -> None:
+        """Forget all, as if another process had written them."""
         self._last, self._before = set(), set()
 
 
 written = _Written()
-"""Those of this process."""
+"""The files that this process has written."""
 
 
 def is_local(location: Location) -> bool:

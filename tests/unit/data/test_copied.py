@@ -221,10 +221,10 @@ def test_where_the_codec_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert requests(OFFSETS) == 3  # another reader is opened, rows are taken, rows are copied
     assert requests(OFFSETS[: ROWS_MIN - 1]) == 1
     with monkeypatch.context() as patched:
-        patched.setattr(copied, "_are_in_memory", lambda data, positions: False)
+        patched.setattr(copied, "are_in_memory", lambda data, positions: False)
         assert requests(OFFSETS) == 1
     with monkeypatch.context() as patched:
-        patched.setattr(copied, "_mincore", lambda: None)
+        patched.setattr(copied, "can_tell_memory", lambda: False)
         assert requests(OFFSETS) == 1
 
 
@@ -281,4 +281,4 @@ def test_pages_are_in_memory(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     reader = DataFileReader(store, _file(store, [_batch(_vectors(WIDE[0]))]), ["v"])
     opened = _opened(reader)
-    assert opened is not None and copied._are_in_memory(opened.data, np.array([0, 5000, 100_000]))
+    assert opened is not None and copied.are_in_memory(opened.data, np.array([0, 5000, 100_000]))
