@@ -26,7 +26,7 @@ from tablewright.jobs.delete import DeleteJob
 from tablewright.jobs.table import Table
 from tablewright.jobs.update import UpdateJob
 from tablewright.operations.update import UpdateOptions
-from tablewright.reading import row_search
+from tablewright.reading import row_search, uncovered
 from tablewright.reading.lookup import Lookup
 from tablewright.snapshot.snapshot import open_snapshot
 from tablewright.storage import open_store
@@ -140,7 +140,7 @@ updates = st.sampled_from(
 )
 
 
-names = st.sampled_from(["covered", "covered", "covered", "uncovered"])
+names = st.sampled_from(["covered", "uncovered"])
 
 
 @example(name="covered", predicate="key = 1000", use=True)
@@ -170,7 +170,10 @@ def test_which_changes_ask_an_index(tables: dict[str, Path]) -> None:
     _agree(tables["covered"], DeleteJob(predicate="key = 1000", use_scalar_index=True), by_index=True)
     _agree(tables["covered"], DeleteJob(predicate="key = 1000", use_scalar_index=False), by_index=False)
     _agree(tables["covered"], DeleteJob(predicate="key + 0 = 1000", use_scalar_index=True), by_index=False)
-    _agree(tables["uncovered"], DeleteJob(predicate="key = 1000", use_scalar_index=True), by_index=False)
+    _agree(tables["uncovered"], DeleteJob(predicate="key = 1000", use_scalar_index=True), by_index=True)
+    _agree(tables["uncovered"], DeleteJob(predicate="key = 7", use_scalar_index=True), by_index=True)
+    with patch.object(uncovered, "_ROWS_MAX", 49):
+        _agree(tables["uncovered"], DeleteJob(predicate="key = 7", use_scalar_index=True), by_index=False)
     options = UpdateOptions(use_scalar_index=True)
     _agree(tables["covered"], UpdateJob(updates={"v": "1"}, where="key = 8", options=options), by_index=True)
     _agree(tables["covered"], UpdateJob(updates={"v": "1"}, where="key < 900", options=options), by_index=True)

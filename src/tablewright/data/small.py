@@ -15,7 +15,8 @@ Opening a file costs far more than the bytes of a small one, so what was decoded
    them are as they were. A change of one fragment leaves the blocks of all others.
 5. A read of more than half of the budget keeps nothing: it would only push out what others use.
 
-Fragments that are not in the cache are joined and read together (:mod:`.joined`), or, where that can't be done, one by
+Of fragments that are not in the cache a few are read without the codec, if they hold numbers
+(:mod:`.number_rows`). All others are joined and read together (:mod:`.joined`), or, where that can't be done, one by
 one, by :class:`~tablewright.data.read.FragmentReader`. Without a cache that is every fragment.
 """
 
@@ -33,6 +34,7 @@ import pyarrow as pa
 from tablewright.cache import CacheKind, process_cache
 from tablewright.data.context import ReadContext
 from tablewright.data.joined import WholeFragment, read_joined, read_whole
+from tablewright.data.number_rows import read_number_rows
 from tablewright.data.read import FragmentReader
 from tablewright.data.rows import copied, no_columns, without_rows
 from tablewright.data.shape import ReadShape
@@ -45,7 +47,7 @@ from tablewright.storage.base import Location
 from tablewright.storage.identity import FileIdentity, are_unchanged, is_local, is_settled, local_identity
 from tablewright.storage.together import answers_slowly, together
 
-__all__ = ["SmallFragments", "SmallRows", "small_runs"]
+__all__ = ["SmallFragments", "SmallRows", "are_small", "small_runs"]
 
 _FILE_BYTES_MAX = 64 * 1024
 _FIXED_BYTES_MAX = 256 * 1024
@@ -55,6 +57,7 @@ _GROWING_UNTIL = _RUN_FRAGMENTS_MAX - _RUN_FRAGMENTS_MIN
 _WHOLE_BLOCKS_FROM = 24  # runs before this position are shorter than a block, later ones end where a block ends
 _KEPT_FRAGMENTS_MAX, _KEPT_RUN_BYTES_MAX = 2048, 4 * 1024 * 1024
 _ENTRY_BYTES = 1024
+_FEW = 4  # fragments that are read without the codec, where that can be done; of more the codec reads several at once
 _OPEN_MAX = 16  # files that a thread has open at a time
 _TOKENS_MAX = 4096
 _BLOCK_BITS, _BLOCK_FRAGMENTS_MIN, _BLOCK_BYTES_MAX = 5, 8, 64 * 1024
@@ -121,6 +124,11 @@ _kept = CacheKind[tuple[bytes, _Known]]("small fragments")
 _blocks = CacheKind[tuple[tuple[bytes, ...], _Known]]("blocks of small fragments")
 _numbers = itertools.count()
 _tokens: dict[Hashable, int] = {}
+
+
+def are_small(fragments: FragmentList, shape: ReadShape) -> bool:
+    """Whether all fragments are small, so that :class:`SmallFragments` may read them."""
+    return bool(_small(fragments, shape)[0].all())
 
 
 def small_runs(
@@ -370,6 +378,10 @@ class SmallFragments:
     def _load(self, positions: Sequence[int]) -> Iterator[tuple[_Known, bool]]:
         """Read fragments; and whether what was read can be kept. On a store that answers slowly all at once."""
         fragments = [self.fragments[position] for position in positions]
+        numbers = [self._numbers(fragment) for fragment in fragments] if len(fragments) <= _FEW else [None]
+        if None not in numbers:
+            yield from (each for each in numbers if each is not None)
+            return
         store = self._context.store_of(None)
         whole = together(store, *[partial(self._fetch, fragment) for fragment in fragments])
         batches = self._joined([each.whole for each in whole if each is not None])
@@ -379,6 +391,16 @@ class SmallFragments:
         alone = self._one_by_one([fragment for fragment, each in zip(fragments, whole, strict=True) if each is None])
         for each in whole:
             yield next(alone) if each is None else self._known_of(each, next(joined))
+
+    def _numbers(self, fragment: Fragment) -> tuple[_Known, bool] | None:
+        """A fragment that is read without the codec; ``None`` if it can't be."""
+        files = None if self._place is None else self._identities(fragment, {})
+        batch = read_number_rows(self._context, fragment, self._shape, np.arange(fragment.physical_rows))
+        if batch is None:
+            return None
+        vector = self._context.deletion_vector(fragment)
+        deleted = None if vector is None else vector.to_numpy()
+        return _Known(files or (), deleted, dict(zip(self._tokens, batch.columns, strict=True))), files is not None
 
     def _fetch(self, fragment: Fragment) -> _Fetched | None:
         """The bytes of a fragment's files; ``None`` if it has to be read by itself."""

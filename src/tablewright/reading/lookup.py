@@ -1,4 +1,4 @@
-"""Lookups: which rows have one value, or one of some, or one in a range, by an index that covers the table.
+"""Lookups: which rows have one value, or one of some, or one in a range, by an index that covers most of the table.
 
 Services ask ``id = 7``, then ``id = 8``. Such a filter needs no scan: the index says which rows there are. What is
 worked out for the first filter holds for all that differ in the literals only. So:
@@ -6,10 +6,10 @@ worked out for the first filter holds for all that differ in the literals only. 
 1. *Recognise* a filter of one column (:mod:`tablewright.expressions.one_column`).
 2. *Compile* the filter as that of any scan. If that gives the condition that step 1 says, the next filters of that
    shape on tables of that schema skip this step.
-3. *Plan*: an exact index has to cover all fragments, and to cost less than a scan. What was found is kept in the cache
-   of the process for the version.
-4. *Ask* the index for the values. Where it has many rows for them, ``None`` is returned, and the rows are found by a
-   scan as for any other filter.
+3. *Plan*: an exact index has to cover all fragments but a few small ones, and to cost less than a scan. What was found
+   is kept in the cache of the process for the version.
+4. *Ask* the index for the values, and read the column of the small fragments (:mod:`.uncovered`). Where there are many
+   rows, ``None`` is returned, and they are found by a scan as for any other filter.
 
 Tests: ``tests/unit/operations/test_lookup.py``, ``tests/differential/test_known_rows.py``.
 """
@@ -41,6 +41,7 @@ from tablewright.reading.index_costs import rows_worth_taking
 from tablewright.reading.index_filter import Asked, plan_index_query, scalar_indices
 from tablewright.reading.projection import RowLayout
 from tablewright.reading.scan_task import bytes_of_each
+from tablewright.reading.uncovered import Uncovered, uncovered_fragments
 from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["Lookup", "LookupFilter", "plan_lookup", "recognised"]
@@ -62,10 +63,14 @@ class LookupFilter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookup:
-    """A filter whose rows one index knows, and what it is asked. ``rows_max``: how many may be taken."""
+    """A filter whose rows one index knows, and what it is asked. ``rows_max``: how many may be taken.
+
+    ``uncovered`` are the fragments that the index does not cover, if there are any.
+    """
 
     snapshot: Snapshot
     asked: Asked
+    uncovered: Uncovered | None
     query: Query
     rows_max: int
 
@@ -83,11 +88,14 @@ class Lookup:
                 return None
             if len(ids):
                 rows.update(rows_at(self.snapshot, segment, fragments, ids))
-        return rows
+        if self.uncovered is None:
+            return rows
+        rows.update(self.uncovered.rows(self.snapshot, self.query))
+        return rows if sum([len(found) for found in rows.values()]) <= self.rows_max else None
 
     def count(self) -> int | None:
         """How many rows there are; ``None`` if the index has to read too much for that."""
-        total = 0
+        total = 0 if self.uncovered is None else self.uncovered.count(self.snapshot, self.query)
         for segment, fragments in self.asked.segments:
             ids = self._ids(segment)
             if ids is None:
@@ -110,6 +118,7 @@ class _Index:
 
     file: weakref.ref[ManifestFile]
     asked: Asked | None
+    uncovered: Uncovered | None
     type: pa.DataType
     rows_max: int
 
@@ -142,15 +151,17 @@ def plan_lookup(snapshot: Snapshot, filter: LookupFilter, now_ns: int | None = N
     kept = _indices.find(key)
     if kept is not None and kept.file() is snapshot.file:
         query = wish.query(kept.type)
-        return None if query is None or kept.asked is None else Lookup(snapshot, kept.asked, query, kept.rows_max)
+        if query is None or kept.asked is None:
+            return None
+        return Lookup(snapshot, kept.asked, kept.uncovered, query, kept.rows_max)
     table = as_descriptions(snapshot.schema)
     leaf, kind = _condition(snapshot, table, filter, now_ns)
     if leaf is None:
         return None
-    asked, rows_max = _planned(snapshot, table, leaf, forced=bool(filter.use_scalar_index))
+    asked, uncovered, rows_max = _planned(snapshot, table, leaf, forced=bool(filter.use_scalar_index))
     if kind is not None:
-        _indices.keep(key, _Index(weakref.ref(snapshot.file), asked, kind, rows_max), _ENTRY_BYTES)
-    return None if asked is None else Lookup(snapshot, asked, leaf.query, rows_max)
+        _indices.keep(key, _Index(weakref.ref(snapshot.file), asked, uncovered, kind, rows_max), _ENTRY_BYTES)
+    return None if asked is None else Lookup(snapshot, asked, uncovered, leaf.query, rows_max)
 
 
 def _condition(
@@ -171,7 +182,7 @@ def _condition(
     leaf = normal_form(conditions_of(predicate, table))
     if not isinstance(leaf, Leaf) or leaf.negated or not isinstance(leaf.query, IsIn | Between):
         return None, None
-    kind = leaf.query.values.type if isinstance(leaf.query, IsIn) else _bound_type(leaf.query)
+    kind = _value_type(leaf.query)
     own = wish.query(kind)
     if own is None or not leaf.exact or not same_query(own, leaf.query):
         return leaf, None
@@ -181,32 +192,42 @@ def _condition(
     return leaf, kind
 
 
-def _bound_type(query: Between) -> pa.DataType:
+def _value_type(query: Query) -> pa.DataType:
+    """The type of the literals of a list or a range."""
+    if isinstance(query, IsIn):
+        return query.values.type
+    assert isinstance(query, Between), "lookups ask for lists and ranges"
     bound = query.high if query.low is None else query.low
     return pa.null() if bound is None else bound.type
 
 
-def _planned(snapshot: Snapshot, table: Schema, leaf: Leaf, *, forced: bool) -> tuple[Asked | None, int]:
-    """What answers the filter, if that is a single index that is worth asking; and how many rows may be taken."""
+def _planned(
+    snapshot: Snapshot, table: Schema, leaf: Leaf, *, forced: bool
+) -> tuple[Asked | None, Uncovered | None, int]:
+    """A single index worth asking, if one answers the filter; what it leaves out; and how many rows may be taken."""
     asked = plan_index_query(leaf, snapshot, table)
-    if not isinstance(asked, Asked) or not _is_plain(asked, snapshot):
-        return None, 0
+    if not isinstance(asked, Asked) or not _is_plain(asked):
+        return None, None, 0
+    uncovered = None
+    if len(asked.fragments) < len(snapshot.fragments):
+        uncovered = uncovered_fragments(snapshot, table, leaf.path, asked.fragments, _value_type(leaf.query))
+        if uncovered is None:
+            return None, None, 0
     rows_max = _ROWS_MAX if forced else min(_ROWS_MAX, _rows_worth_taking(snapshot, table, asked))
     if not rows_max:
-        return None, 0
+        return None, None, 0
     for segment, _ in asked.segments:
         check_sizes(*snapshot.index_place(segment), segment)
-    return asked, rows_max
+    return asked, uncovered, rows_max
 
 
-def _is_plain(asked: Asked, snapshot: Snapshot) -> bool:
-    """Whether one exact index says all: its segments cover every fragment once."""
+def _is_plain(asked: Asked) -> bool:
+    """Whether one exact index says all of the fragments that it covers: its segments cover each of them once."""
     covered = [fragments for _, fragments in asked.segments]
     return (
         offered(asked.kind).find is not None
         and len(covered) <= _SEGMENTS_MAX
         and asked.exact == asked.fragments
-        and len(asked.fragments) == len(snapshot.fragments)
         and sum(map(len, covered)) == len(FrozenBitMap.union(FrozenBitMap(), *covered))
     )
 

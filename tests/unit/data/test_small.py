@@ -58,15 +58,49 @@ def _entries() -> int:
 
 
 def _opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The fragments that are read from now on, with the codec or without."""
     opened: list[object] = []
-    real = small.read_whole
+    whole, numbers = small.read_whole, small.read_number_rows
 
     def read_whole(context: Any, fragment: Any, shape: Any) -> Any:
         opened.append(fragment.id)
-        return real(context, fragment, shape)
+        return whole(context, fragment, shape)
+
+    def read_number_rows(context: Any, fragment: Any, shape: Any, offsets: Any) -> Any:
+        found = numbers(context, fragment, shape, offsets)
+        if found is not None:
+            opened.append(fragment.id)
+        return found
 
     monkeypatch.setattr(small, "read_whole", read_whole)
+    monkeypatch.setattr(small, "read_number_rows", read_number_rows)
     return opened
+
+
+@pytest.mark.parametrize("few", [0, 4], ids=["by the codec", "without it"])
+@pytest.mark.parametrize("deleted", [None, "a = 1001"])
+def test_few_fragments_of_numbers(path: Path, few: int, deleted: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few fragments of numbers are read without the codec: the same rows, kept in the same way."""
+    monkeypatch.setattr(small, "_FEW", few)
+    _read(path, "a")
+    ds = tw.dataset(path)
+    ds.insert(pa.table({"a": [1000, 1001], "s": ["x", None]}))
+    ds.insert(pa.table({"a": pa.array([None, 1002], pa.int64()), "s": ["y", "z"]}))
+    if deleted is not None:
+        ds.delete(deleted)
+        process_cache().clear()
+        _read(path, "a")
+    expected = [*range(100), 1000, *([] if deleted else [1001]), None, 1002]
+    joined: list[int] = []
+    real = small.read_joined
+    monkeypatch.setattr(small, "read_joined", lambda *given: joined.append(len(given[1])) or real(*given))
+    ds.insert(pa.table({"a": [5000], "s": ["w"]}))
+    assert _read(path, "a")["a"] == [*expected, 5000]
+    assert _read(path, "s")["s"][-1] == "w", "texts are left to the codec"
+    opened = _opened(monkeypatch)
+    assert _read(path, "a")["a"] == [*expected, 5000]
+    assert opened == [], "what was read is kept"
+    assert joined, "the texts"
 
 
 def test_columns_are_kept_one_by_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
