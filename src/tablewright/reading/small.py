@@ -17,7 +17,8 @@ import pyarrow as pa
 from tablewright.data.context import ReadContext
 from tablewright.data.read import Rows, beside
 from tablewright.data.shape import ReadShape
-from tablewright.data.small import SmallFragments, SmallRows, small_runs
+from tablewright.data.small import SmallFragments, SmallRows
+from tablewright.data.small_runs import small_runs
 from tablewright.data.system_columns import SystemColumns
 from tablewright.format.arrow_bits import Bools
 from tablewright.format.fragment import FragmentList

@@ -19,7 +19,8 @@ import pyarrow.types as at
 from pyroaring import FrozenBitMap
 
 from tablewright.data.shape import ReadShape, read_shape
-from tablewright.data.small import SmallFragments, SmallRows, are_small
+from tablewright.data.small import SmallFragments, SmallRows
+from tablewright.data.small_runs import are_small
 from tablewright.expressions.conditions import Path
 from tablewright.format.fragment import FragmentList
 from tablewright.format.row_set import RowSet

@@ -14,7 +14,8 @@ import tablewright as tw
 from tablewright.cache import KindStats, process_cache
 from tablewright.data import small
 from tablewright.data.shape import ReadShape
-from tablewright.data.small import SmallFragments, small_runs
+from tablewright.data.small import SmallFragments
+from tablewright.data.small_runs import small_runs
 from tablewright.errors import CorruptTable
 from tablewright.format.fragment import DataFile, Fragment, FragmentList
 from tablewright.format.schema import Schema
