@@ -27,6 +27,7 @@ from tablewright.data.copied import NUMBER_ROWS_MIN, ROWS_MIN, CopiedColumns, op
 from tablewright.data.footer import read_descriptor
 from tablewright.data.forks import hold_back_false_warnings
 from tablewright.data.layout import FileLayout
+from tablewright.data.one_row import one_row_file
 from tablewright.data.spool import Spool, fetch, present
 from tablewright.data.view import View, view_of
 from tablewright.errors import CorruptTable, InternalError, StorageError
@@ -146,18 +147,31 @@ class DataFileWriter:
 
     def _close_small(self, held: Sequence[pa.RecordBatch]) -> tuple[int, int]:
         """Make the file in memory, and put it in the store."""
+        rows = sum([batch.num_rows for batch in held])
         with writing(self._where):
-            session = _memory_session(os.getpid(), threading.get_ident())
-            writer = session.open_writer(_MEMORY_NAME, schema=self._schema, **self._options)
-            for batch in held:
-                writer.write_batch(batch)
-            rows, size = int(writer.close()), int(writer.size_bytes)
-            data = session.read_range(_MEMORY_NAME, 0, size)
+            if rows == len(held) == 1:
+                data = one_row_file(held[0], self._options["version"], lambda row: self._encoded([row]))
+            else:
+                data = self._encoded(held)
         self._held = None
         with uncommitted:
-            self._put(data, size)
+            self._put(data, len(data))
         trust_written(self._location)
-        return rows, size
+        return rows, len(data)
+
+    def _encoded(self, batches: Sequence[pa.RecordBatch]) -> bytes:
+        """The bytes of a small file."""
+        session = _memory_session(os.getpid(), threading.get_ident())
+        writer = session.open_writer(_MEMORY_NAME, schema=self._schema, **self._options)
+        for batch in batches:
+            writer.write_batch(batch)
+        rows, size = int(writer.close()), int(writer.size_bytes)
+        data = bytes(session.read_range(_MEMORY_NAME, 0, size))
+        if rows != sum([batch.num_rows for batch in batches]) or len(data) != size:
+            raise StorageError(
+                f"Could not write {self._where}: the codec left {len(data)} of {size} bytes, {rows} rows."
+            )
+        return data
 
     def _put(self, data: bytes, size: int) -> None:
         if len(data) != size:

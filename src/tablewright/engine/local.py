@@ -34,7 +34,12 @@ class LocalEngine:
     on_this_machine = True
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or default_threads()
+        self._threads = threads
+
+    @property
+    def threads(self) -> int:
+        """At most this many; as many as there are processors unless told, which the system is asked when it matters."""
+        return self._threads or default_threads()
 
     def __repr__(self) -> str:
         return f"LocalEngine(threads={self.threads})"
@@ -83,7 +88,7 @@ class LocalEngine:
         return self._results(lambda parts: consume(iter(parts)), list(gathered.values()), describe)
 
     def _results(self, function: Callable[[T], R], tasks: Sequence[T], describe: str) -> list[R]:
-        threads = min(len(tasks), self.threads)
+        threads = 1 if len(tasks) <= 1 else min(len(tasks), self.threads)
         with Progress(describe, len(tasks)) as progress:
             if threads <= 1:
                 return _in_turn(function, tasks, progress)

@@ -30,6 +30,17 @@ def test_golden_bitmaps_both_ways(offsets: tuple[int, ...], stored: str) -> None
     assert decode_deletion_vector(bytes.fromhex(stored), BITMAP, "p") == RowSet.of(offsets)
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 63, 64, 1000, 1023])
+def test_short_arrays_are_the_files_that_arrow_writes(count: int) -> None:
+    for offsets in (np.arange(count, dtype=np.uint32) * 3, np.arange(count, dtype=np.uint32) + LAST - count):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, SCHEMA) as writer:
+            writer.write_batch(pa.record_batch([pa.array(offsets)], schema=SCHEMA))
+        stored = encode_deletion_vector(RowSet.of(offsets), ARRAY)
+        assert stored == sink.getvalue().to_pybytes()
+        assert decode_deletion_vector(stored, ARRAY, "p") == RowSet.of(offsets)
+
+
 def test_run_containers_are_read_and_never_written() -> None:
     runs = decode_deletion_vector(bytes.fromhex("3b3000000100000400010000000400"), BITMAP, "p")
     assert runs == RowSet.of(range(5))
