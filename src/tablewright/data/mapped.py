@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import resource
 import weakref
 from collections.abc import Hashable
 from functools import lru_cache
@@ -27,7 +28,16 @@ from tablewright.data.number_files import NumberFile
 from tablewright.storage.base import Store
 from tablewright.storage.identity import is_settled
 
-__all__ = ["MAPPINGS_MAX", "FileBytes", "are_in_memory", "can_tell_memory", "kept_mapping", "map_file", "mappings"]
+__all__ = [
+    "MAPPINGS_MAX",
+    "FileBytes",
+    "are_in_memory",
+    "are_mapped",
+    "can_tell_memory",
+    "kept_mapping",
+    "map_file",
+    "mappings",
+]
 
 FileBytes = npt.NDArray[np.uint8]
 
@@ -92,6 +102,21 @@ def map_file(descriptor: int, size: int) -> FileBytes | None:
         return None
     mapped.madvise(mmap.MADV_RANDOM)
     return np.frombuffer(mapped, np.uint8)
+
+
+def are_mapped(data: FileBytes, positions: npt.NDArray[np.int64]) -> bool:
+    """Whether most of the pages of a mapped file at these positions were used before; they are read to find out.
+
+    The first access to a page is a page fault, which the system counts for each thread.
+    """
+    before = _page_faults()
+    data.take(positions)
+    return 2 * (_page_faults() - before) < len(positions)
+
+
+def _page_faults() -> int:
+    used = resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF))
+    return used.ru_minflt + used.ru_majflt
 
 
 def can_tell_memory() -> bool:

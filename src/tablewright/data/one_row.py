@@ -120,13 +120,14 @@ def _values(row: pa.RecordBatch) -> list[memoryview] | None:
 def _value(column: pa.Array) -> memoryview | None:
     if isinstance(column, pa.ExtensionArray):
         return _value(column.storage)
-    buffers = column.buffers()
-    if buffers[0] is not None:
+    validity, *values = column.buffers()
+    if validity is not None:
         return None
     if isinstance(column, pa.FixedSizeListArray):
         return _value(column.flatten())
-    width = column.type.bit_width // 8
-    return memoryview(buffers[1])[column.offset * width : (column.offset + len(column)) * width]
+    (data,), width = values, column.type.bit_width // 8
+    assert data is not None, "the values of a type of fixed width have a buffer"
+    return memoryview(data)[column.offset * width : (column.offset + len(column)) * width]
 
 
 # ---------------------------------------------------------------------------------------------------------- probes

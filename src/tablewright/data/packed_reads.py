@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tablewright.cache import CacheKind
 from tablewright.data.codec_errors import reading
-from tablewright.data.mapped import FileBytes, kept_mapping, map_file
+from tablewright.data.mapped import FileBytes, are_mapped, kept_mapping, map_file
 from tablewright.data.number_files import NumberFile, open_numbers
 from tablewright.errors import CorruptTable
 from tablewright.format.packed_column import Chunks, LoadedChunks, decode_chunks, load_chunks
@@ -53,13 +53,35 @@ class PackedColumn:
     def load(self, which: Longs) -> LoadedChunks:
         """These chunks, which may repeat; :class:`CorruptTable` if they can't be what they should."""
         count_request("read chunks", path=self.path)
-        with reading(self.path):
-            if os.stat(self.path).st_size != len(self.data):  # touching bytes that are gone would end the process
-                raise CorruptTable(self.path, ("it has another size than before",))
+        self._check_size()
         try:
             return load_chunks(self.chunks, which, self.data, self.chunks.offsets[which])
         except ValueError as error:
             raise CorruptTable(self.path, (f"{error}",)) from error
+
+    def begins(self, rows: Longs) -> Longs:
+        """Where in the file the chunks of these rows begin; rows before :attr:`first_row` are left out."""
+        owners = self.chunks.owners(rows)
+        return self.chunks.offsets[owners[owners >= 0]]
+
+    def is_mapped(self, positions: Longs) -> bool:
+        """Whether most of the pages at these positions of the file were used before (:func:`.mapped.are_mapped`)."""
+        self._check_size()
+        return are_mapped(self.data, positions)
+
+    def touch(self, positions: Longs) -> None:
+        """Read the bytes at these positions of the file, so that their pages are mapped when they are needed.
+
+        Other threads run meanwhile: ``take`` of numpy releases the interpreter's lock.
+        """
+        self._check_size()
+        self.data.take(positions)
+
+    def _check_size(self) -> None:
+        """:class:`CorruptTable` if the file was cut: reading bytes that are gone would end the process."""
+        with reading(self.path):
+            if os.stat(self.path).st_size != len(self.data):
+                raise CorruptTable(self.path, ("it has another size than before",))
 
 
 _chunks = CacheKind[tuple[Chunks | None, ...]]("chunks of columns")

@@ -111,13 +111,14 @@ def _sections(message: pb.ManifestShell) -> Sections:
 
 
 def _to_message(manifest: Manifest, sections: Sections, fragments: Sequence[bytes]) -> pb.ManifestShell:
+    """The message. Empty maps are left out: protobuf takes 10 us to copy one."""
     seconds, nanos = divmod(manifest.timestamp_ns, _NS_PER_S)
     message = pb.ManifestShell(
         fields=schema_to_proto(manifest.schema),
         fragments=fragments,
         version=manifest.version,
         version_aux_data=manifest.version_aux_data,
-        schema_metadata=dict(manifest.schema.metadata),
+        schema_metadata=dict(manifest.schema.metadata) or None,
         index_section=sections.index,
         timestamp=pb.Instant(seconds=seconds, nanos=nanos) if manifest.timestamp_ns else None,
         tag=manifest.tag,
@@ -128,9 +129,9 @@ def _to_message(manifest: Manifest, sections: Sections, fragments: Sequence[byte
         writer_version=None if manifest.writer is None else _writer_to_message(manifest.writer),
         next_row_id=manifest.next_row_id,
         data_format=pb.DataFormat(file_format=manifest.data_file_format, version=manifest.data_storage_version),
-        config=dict(manifest.config),
+        config=dict(manifest.config) or None,
         base_paths=[base_path_to_message(base) for base in manifest.base_paths],
-        table_metadata=dict(manifest.table_metadata),
+        table_metadata=dict(manifest.table_metadata) or None,
         branch=manifest.branch,
         transaction_section=sections.transaction,
         max_allocated_field_id=manifest.max_allocated_field_id,

@@ -6,12 +6,13 @@ import gc
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from tests.caches import cached
 
 import tablewright as tw
-from tablewright.data.mapped import MAPPINGS_MAX, FileBytes, kept_mapping, mappings
+from tablewright.data.mapped import MAPPINGS_MAX, FileBytes, are_mapped, kept_mapping, map_file, mappings
 from tablewright.data.number_files import open_numbers
 from tablewright.storage import open_store
 from tablewright.storage.base import Store
@@ -76,3 +77,18 @@ def test_without_a_cache_nothing_is_kept(files: list[Path]) -> None:
         store = open_store(str(files[0].parent))
         mapped(store, files[0])
         assert len(mappings) == 0
+
+
+def test_pages_that_were_used_before(tmp_path: Path) -> None:
+    """The positions are far apart: the system maps neighbours of a page with it."""
+    file, step = tmp_path / "sparse", 1 << 21
+    with file.open("wb") as written:
+        written.truncate(64 * step)
+    with file.open("rb") as opened:
+        data = map_file(opened.fileno(), 64 * step)
+    assert data is not None
+    positions = np.arange(64) * step
+    assert not are_mapped(data, positions[:16])
+    assert are_mapped(data, positions[:16])
+    assert not are_mapped(data, positions)
+    assert are_mapped(data, positions)

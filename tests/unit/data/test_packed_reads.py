@@ -53,6 +53,21 @@ def test_any_rows(tmp_path: Path) -> None:
     assert ids.take(np.zeros(0, np.int64)).tolist() == []
 
 
+def test_pages_of_chunks(tmp_path: Path) -> None:
+    """Positions are those where chunks begin; what was touched is mapped."""
+    store = written(str(tmp_path), numbers())
+    values, ids = opened(store, values=pa.int64(), ids=pa.uint64())
+    assert values is not None and ids is not None
+    rows = np.array([ROWS - 1, 5, 2000, 6])
+    for column in (values, ids):
+        begins = column.begins(rows)
+        assert begins[1] == begins[3] == column.chunks.offsets[0]
+        assert begins.tolist() == column.chunks.offsets[column.chunks.owners(rows)].tolist()
+        column.touch(begins)
+        assert column.is_mapped(begins)
+    assert values.begins(np.zeros(0, np.int64)).tolist() == []
+
+
 def test_rows_after_nulls(tmp_path: Path) -> None:
     """Pages with nulls are left to the codec, later ones are read."""
     store = open_store(str(tmp_path))
@@ -67,6 +82,7 @@ def test_rows_after_nulls(tmp_path: Path) -> None:
     assert values is not None and 5000 <= values.first_row < 3_000_000
     rows = np.arange(values.first_row, 5000 + len(wide), 997)
     assert values.take(rows).view(np.int64).tolist() == wide[rows - 5000].tolist()
+    assert values.begins(np.array([0, values.first_row, 1])).tolist() == [values.chunks.offsets[0]]
 
 
 def test_what_only_the_codec_can_read(tmp_path: Path) -> None:
@@ -92,6 +108,9 @@ def test_a_file_that_was_cut_or_removed(tmp_path: Path) -> None:
     file.write_bytes(whole[:1000])
     with pytest.raises(CorruptTable, match=r"a\.lance"):
         values.take(np.array([ROWS - 1]))
+    for read in (values.touch, values.is_mapped):
+        with pytest.raises(CorruptTable, match="another size"):
+            read(values.begins(np.array([ROWS - 1])))
     file.unlink()
     with pytest.raises(CorruptTable, match=r"a\.lance"):
         values.take(np.array([5]))

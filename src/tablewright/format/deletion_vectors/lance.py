@@ -74,9 +74,9 @@ def _around(count: int) -> tuple[bytes, bytes]:
     """
     file = _encode_array(np.zeros(count, np.uint32), None)
     with pa.ipc.open_file(pa.py_buffer(file)) as reader:
-        values = reader.get_batch(0).column(0).buffers()[1]
-    begin = values.address - pa.py_buffer(file).address
-    return file[:begin], file[begin + 4 * count :]
+        values = reader.get_batch(0).column(0).to_numpy()
+    begin = values.ctypes.data - np.frombuffer(file, np.uint8).ctypes.data if count else len(file)
+    return file[:begin], file[begin + values.nbytes :]
 
 
 def decode_deletion_vector(data: bytes, file_type: DeletionFileType, path: str, rows_max: int | None = None) -> RowSet:

@@ -107,7 +107,7 @@ def _to_message(transaction: Transaction) -> pb.Transaction:
         read_version=transaction.read_version,
         uuid=transaction.uuid,
         tag=transaction.tag,
-        transaction_properties=dict(transaction.properties),
+        transaction_properties=dict(transaction.properties) or None,
     )
     operation = transaction.operation
     match operation:

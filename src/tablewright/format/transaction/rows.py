@@ -198,7 +198,8 @@ def _encode_update(value: Update) -> Any:
         compacted_sstables=value.compacted_sstables,
         fields_for_preserving_frag_bitmap=value.fields_for_preserving_frag_bitmap,
         inserted_rows=None if value.inserted_rows is None else _encode_filter(value.inserted_rows),
-        updated_fragment_offset_bitmaps={id: rows.to_bytes() for id, rows in value.updated_fragment_offsets.items()},
+        updated_fragment_offset_bitmaps={id: rows.to_bytes() for id, rows in value.updated_fragment_offsets.items()}
+        or None,
     )
     message.update_mode = int(value.update_mode)
     return message

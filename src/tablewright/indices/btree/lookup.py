@@ -35,7 +35,7 @@ from tablewright.indices.btree.data_rows import plain
 from tablewright.indices.btree.keys import fitted
 from tablewright.indices.btree.opened import OpenPages
 from tablewright.indices.btree.order import Longs, equal_values, spread
-from tablewright.indices.btree.packed_search import search_packed
+from tablewright.indices.btree.packed_search import search_touching
 from tablewright.indices.btree.pages import DATA_FILE
 from tablewright.indices.btree.windows import (
     ROWS_PER_BATCH,
@@ -196,7 +196,7 @@ class BTreeIndex:
         """The rows that hold a key of the group, ascending, and the number of the key for each."""
         pages, packed = self._pages, self._packed[0]
         if packed is not None and group.lows[0] >= packed.first_row and is_scattered(group, pages.rows_per_page):
-            return search_packed(pages.order, packed, pages.type, group)
+            return search_touching(pages.order, packed, pages.type, group, self._packed[1])
         with self._values.reader() as reader:
 
             def values(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +17,11 @@ from hypothesis import strategies as st
 import tablewright as tw
 from tablewright.data.encoder import DataFileWriter
 from tablewright.data.packed_reads import PackedColumn, open_packed
-from tablewright.indices.btree import BTreeIndex, windows
-from tablewright.indices.btree.order import order_of
-from tablewright.indices.btree.packed_search import search_packed
-from tablewright.indices.btree.windows import KeyGroup
+from tablewright.errors import CorruptTable
+from tablewright.indices.btree import BTreeIndex, packed_search, windows
+from tablewright.indices.btree.order import Order, order_of
+from tablewright.indices.btree.packed_search import search_packed, search_touching
+from tablewright.indices.btree.windows import KeyGroup, guessed_rows
 from tablewright.storage import open_store
 
 
@@ -32,12 +36,13 @@ def column_of(place: Path, values: pa.Array) -> PackedColumn:
     return column
 
 
-def found(column: PackedColumn, values: Any, keys: Any) -> tuple[list[int], list[int]]:
+def group_of(values: Any, keys: Any) -> tuple[Order, KeyGroup]:
+    """Distinct keys, numbered from 7 on, any of which may be in any row."""
     order = order_of(values.type)
     assert order is not None
     stored, wanted = order.values(values), np.unique(order.values(keys))
     edges = np.array([0, len(stored) - 1])
-    group = KeyGroup(
+    return order, KeyGroup(
         numbers=np.arange(len(wanted)) + 7,
         keys=wanted,
         lows=np.zeros(len(wanted), np.int64),
@@ -45,10 +50,26 @@ def found(column: PackedColumn, values: Any, keys: Any) -> tuple[list[int], list
         smallest=np.repeat(stored[edges[:1]], len(wanted)),
         largest=np.repeat(stored[edges[1:]], len(wanted)),
     )
+
+
+def found(column: PackedColumn, values: Any, keys: Any) -> tuple[list[int], list[int]]:
+    order, group = group_of(values, keys)
+    stored = order.values(values)
     rows, numbers = search_packed(order, column, values.type, group)
-    assert rows.tolist() == np.flatnonzero(np.isin(stored, wanted)).tolist()
-    assert numbers.tolist() == (np.searchsorted(wanted, stored[rows]) + 7).tolist()
+    assert rows.tolist() == np.flatnonzero(np.isin(stored, group.keys)).tolist()
+    assert numbers.tolist() == (np.searchsorted(group.keys, stored[rows]) + 7).tolist()
+    with touching():
+        again = search_touching(order, column, values.type, group, None)
+    assert [part.tolist() for part in again] == [rows.tolist(), numbers.tolist()]
     return rows.tolist(), numbers.tolist()
+
+
+@contextmanager
+def touching() -> Iterator[None]:
+    """Pages count as not used before, and any number of keys is enough for two threads."""
+    few = patch.multiple(packed_search, _KEYS_TO_TOUCH=1, _SAMPLED=1)
+    with few, patch.object(PackedColumn, "is_mapped", lambda self, positions: False):
+        yield
 
 
 @given(
@@ -98,6 +119,86 @@ def test_values_that_are_not_in_order(tmp_path: Path) -> None:
     column = column_of(tmp_path, values)
     with pytest.raises(ValueError, match="not in order"):
         found(column, values, pa.array(np.random.default_rng(6).integers(0, 1 << 40, 500)))
+
+
+def test_values_that_are_not_in_order_beside_another_thread(tmp_path: Path) -> None:
+    values = pa.array(np.random.default_rng(5).integers(0, 1 << 40, 20_000))
+    column = column_of(tmp_path, values)
+    order, group = group_of(values, pa.array(np.random.default_rng(6).integers(0, 1 << 40, 500)))
+    with touching(), pytest.raises(ValueError, match="not in order"):
+        search_touching(order, column, values.type, group, None)
+
+
+# ----------------------------------------------------------------------------------------------------- touched pages
+@pytest.fixture
+def touched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[PackedColumn, list[int]]]:
+    """What is touched: the column, and positions in its file."""
+    calls: list[tuple[PackedColumn, list[int]]] = []
+    touch = PackedColumn.touch
+
+    def noted(self: PackedColumn, positions: Any) -> None:
+        calls.append((self, positions.tolist()))
+        touch(self, positions)
+
+    monkeypatch.setattr(PackedColumn, "touch", noted)
+    return calls
+
+
+def two_columns(place: Path, rows: int) -> tuple[pa.Array, PackedColumn, PackedColumn]:
+    """Values at even distances, and ids in another order."""
+    store = open_store(str(place))
+    values = pa.array(np.arange(rows) * 3)
+    batch = pa.record_batch({"values": values, "ids": np.random.default_rng(7).permutation(rows).astype(np.uint64)})
+    writer = DataFileWriter(store, "a.lance", batch.schema, "2.2")
+    writer.write(batch)
+    writer.close()
+    column, ids = open_packed(store, "a.lance", {"values": values.type, "ids": pa.uint64()})
+    assert column is not None and ids is not None
+    return values, column, ids
+
+
+def test_the_touched_chunks_are_those_of_the_rows(
+    tmp_path: Path, touched: list[tuple[PackedColumn, list[int]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values at even distances are where the guess is: the chunks of all rows that are found, in both columns."""
+    values, column, ids = two_columns(tmp_path, 200_000)
+    order, group = group_of(values, pa.array(np.arange(0, 600_000, 997)))
+    monkeypatch.setattr(PackedColumn, "is_mapped", lambda self, positions: False)
+    rows, _ = search_touching(order, column, values.type, group, ids)
+    by_column = [
+        sorted(position for each, positions in touched for position in positions if each is one)
+        for one in (column, ids)
+    ]
+    guesses = guessed_rows(group)
+    assert by_column == [sorted(each.begins(guesses).tolist()) for each in (column, ids)]
+    for each, positions in zip((column, ids), by_column, strict=True):
+        assert set(each.begins(rows).tolist()) <= set(positions)
+    assert len(by_column[0]) == len(by_column[1]) == len(group.keys)
+
+
+@pytest.mark.parametrize(("keys", "is_mapped"), [(511, False), (5000, True)], ids=["few keys", "pages that were used"])
+def test_nothing_is_touched_where_it_saves_nothing(
+    tmp_path: Path,
+    touched: list[tuple[PackedColumn, list[int]]],
+    monkeypatch: pytest.MonkeyPatch,
+    keys: int,
+    is_mapped: bool,
+) -> None:
+    values, column, ids = two_columns(tmp_path, 20_000)
+    order, group = group_of(values, values.slice(0, keys))
+    monkeypatch.setattr(PackedColumn, "is_mapped", lambda self, positions: is_mapped)
+    rows, _ = search_touching(order, column, values.type, group, ids)
+    assert rows.tolist() == list(range(keys)) and not touched
+
+
+def test_a_file_that_was_cut_is_not_touched(tmp_path: Path) -> None:
+    """Bytes that are gone would end the process."""
+    values, column, ids = two_columns(tmp_path, 200_000)
+    order, group = group_of(values, pa.array(np.arange(0, 600_000, 97)))
+    file = tmp_path / "a.lance"
+    file.write_bytes(file.read_bytes()[:1000])
+    with pytest.raises(CorruptTable, match="another size"):
+        search_touching(order, column, values.type, group, ids)
 
 
 def test_a_lookup_reads_few_bytes_of_a_large_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
