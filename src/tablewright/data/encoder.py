@@ -150,7 +150,7 @@ class DataFileWriter:
         rows = sum([batch.num_rows for batch in held])
         with writing(self._where):
             if rows == len(held) == 1:
-                data = one_row_file(held[0], self._options["version"], lambda row: self._encoded([row]))
+                data = one_row_file(held[0], self._schema, self._options["version"], lambda row: self._encoded([row]))
             else:
                 data = self._encoded(held)
         self._held = None

@@ -24,6 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as at
 
+from tablewright.storage.failures import is_panic
+
 __all__ = ["one_row_file"]
 
 Encode = Callable[[pa.RecordBatch], bytes]
@@ -65,9 +67,12 @@ _kinds: list[_Kind] = []
 _lock = threading.Lock()
 
 
-def one_row_file(row: pa.RecordBatch, version: str, encode: Encode) -> bytes:
-    """The file that ``encode`` makes of a batch of one row, in this version of the format."""
-    kind = _kind_of(row.schema, version)
+def one_row_file(row: pa.RecordBatch, schema: pa.Schema, version: str, encode: Encode) -> bytes:
+    """The file of this schema and version of the format that ``encode`` makes of a batch of one row.
+
+    The batch has the schema's columns; metadata of fields, which files hold and which choose encodings, may differ.
+    """
+    kind = _kind_of(schema, version)
     if kind.pattern is not None:
         values = _values(row)
         return encode(row) if values is None else kind.pattern.filled(values)
@@ -75,10 +80,10 @@ def one_row_file(row: pa.RecordBatch, version: str, encode: Encode) -> bytes:
     kind.files += 1
     if not kind.is_probed and kind.files > _FILES_BEFORE and (values := _values(row)) is not None:
         kind.is_probed = True
-        pattern = _probed(row.schema, encode)
+        pattern = _probed(schema, encode)
         if pattern is not None and pattern.filled(values) == file:
             kind.pattern = pattern
-    return file
+    return file  # the codec's own, whatever came of the probes
 
 
 def _kind_of(schema: pa.Schema, version: str) -> _Kind:
@@ -132,7 +137,16 @@ def _value(column: pa.Array) -> memoryview | None:
 
 # ---------------------------------------------------------------------------------------------------------- probes
 def _probed(schema: pa.Schema, encode: Encode) -> _Pattern | None:
-    """The pattern of all files of one row of this schema; ``None`` if they have none."""
+    """The pattern of all files of one row of this schema; ``None`` if they have none, or the codec refuses a probe."""
+    try:
+        return _pattern(schema, encode)
+    except BaseException as error:
+        if isinstance(error, Exception) or is_panic(error):
+            return None
+        raise
+
+
+def _pattern(schema: pa.Schema, encode: Encode) -> _Pattern | None:
     count = len(schema)
     numbers = np.arange(1, count + 1)
     first = encode(_probe(schema, [_FIRST] * count))
