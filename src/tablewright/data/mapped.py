@@ -105,9 +105,9 @@ def map_file(descriptor: int, size: int) -> FileBytes | None:
 
 
 def are_mapped(data: FileBytes, positions: npt.NDArray[np.int64]) -> bool:
-    """Whether most of the pages of a mapped file at these positions were used before; they are read to find out.
+    """Whether most of the pages of a mapped file at these positions were used since it was mapped.
 
-    The first access to a page is a page fault, which the system counts for each thread.
+    They are read to find out: the first access to a page is a page fault, and Linux counts those of each thread.
     """
     before = _page_faults()
     data.take(positions)

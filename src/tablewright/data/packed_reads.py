@@ -78,7 +78,7 @@ class PackedColumn:
         self.data.take(positions)
 
     def _check_size(self) -> None:
-        """:class:`CorruptTable` if the file was cut: reading bytes that are gone would end the process."""
+        """:class:`CorruptTable` if the file has another size: reading bytes that are gone would end the process."""
         with reading(self.path):
             if os.stat(self.path).st_size != len(self.data):
                 raise CorruptTable(self.path, ("it has another size than before",))

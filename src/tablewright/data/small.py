@@ -14,9 +14,9 @@ Opening a file costs far more than the bytes of a small one, so what was decoded
    them are as they were. A change of one fragment leaves the blocks of all others.
 5. A read of more than half of the budget keeps nothing: it would only push out what others use.
 
-Of fragments that are not in the cache a few are read without the codec, if they hold numbers
-(:mod:`.number_rows`). All others are joined and read together (:mod:`.joined`), or, where that can't be done, one by
-one, by :class:`~tablewright.data.read.FragmentReader`. Without a cache that is every fragment.
+At most four fragments that are not in the cache are read without the codec, if :mod:`.number_rows` can read the wanted
+columns of all of them. Others are joined and read together (:mod:`.joined`), or, where that can't be done, one by one,
+by :class:`~tablewright.data.read.FragmentReader`. Without a cache that is every fragment.
 """
 
 from __future__ import annotations

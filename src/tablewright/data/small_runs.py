@@ -23,7 +23,7 @@ __all__ = ["BLOCK_BITS", "KEPT_BYTES_MAX", "are_small", "small_runs"]
 _FILE_BYTES_MAX = 64 * 1024
 _FIXED_BYTES_MAX = 256 * 1024
 KEPT_BYTES_MAX = 512 * 1024
-"""The decoded columns of a small fragment have at most this size."""
+"""A small fragment of columns with a fixed width has at most this size; larger ones of texts are not kept."""
 _RUN_FRAGMENTS_MIN, _RUN_FRAGMENTS_MAX, _RUN_BYTES_MAX = 8, 64, 2 * 1024 * 1024
 _GROWING_UNTIL = _RUN_FRAGMENTS_MAX - _RUN_FRAGMENTS_MIN
 _WHOLE_BLOCKS_FROM = 24  # runs before this position are shorter than a block, later ones end where a block ends

@@ -38,7 +38,7 @@ class LocalEngine:
 
     @property
     def threads(self) -> int:
-        """At most this many; as many as there are processors unless told, which the system is asked when it matters."""
+        """At most this many; unless told, as many as there are processors, which is looked up at each use."""
         return self._threads or default_threads()
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
 """The few small fragments that an index does not cover yet: a lookup reads the filter's column of them.
 
 Each update or append leaves a fragment that no index covers until ``optimize_indices`` runs. As long as these are few
-and small, their rows are compared with the lookup's values here, without the plan of a scan. Their columns are in the
-cache after the first read (:mod:`tablewright.data.small`).
+and small, their rows are compared with the lookup's values here, without the plan of a scan. What was read of them is
+kept in the cache of the process, as for any scan (:mod:`tablewright.data.small`).
 
 Tests: ``tests/unit/reading/test_uncovered.py``, ``tests/differential/test_known_rows.py``.
 """

@@ -225,10 +225,20 @@ def _value(row: pa.RecordBatch) -> bytes:
         lambda row: b"<" + _value(row).rstrip(b"\xaa"),
         lambda row: b"zero" * 3 if _value(row) == bytes(8) else b"<" + _value(row) + b">>>",
         lambda row: b"<" + _value(row) + os.urandom(1),
+        lambda row: b"<" + _value(row)[::-1],
         lambda row: b"<nothing>",
         lambda row: b"<" + _value(row) + (b"!" if _value(row)[0] == 3 else b">"),
     ],
-    ids=["checksum", "twice", "sizes differ", "zero differs", "chance", "no value", "the row at hand differs"],
+    ids=[
+        "checksum",
+        "twice",
+        "sizes differ",
+        "zero differs",
+        "chance",
+        "reversed",
+        "no value",
+        "the row at hand differs",
+    ],
 )
 def test_a_codec_without_a_pattern_makes_all_files(encode: Encode) -> None:
     for number in (3, 3, 3, 3, 3):
@@ -238,6 +248,23 @@ def test_a_codec_without_a_pattern_makes_all_files(encode: Encode) -> None:
         assert counted.calls >= 1
     (known,) = one_row._kinds
     assert known.is_probed and known.pattern is None
+
+
+@pytest.mark.parametrize(
+    "field", [pa.field("x", pa.uuid()), pa.field("x", pa.int32(), metadata={"a": "b", "c": "d"})], ids=str
+)
+def test_fields_with_several_entries_of_metadata(field: pa.Field) -> None:
+    """The codec writes these in any order: it makes all such files."""
+    counted = _Counted(_codec("2.2"))
+    storage = pa.array([bytes(16)], pa.binary(16)) if field.type == pa.uuid() else pa.array([7], field.type)
+    column = pa.ExtensionArray.from_storage(field.type, storage) if field.type == pa.uuid() else storage
+    for number in range(6):
+        _file(
+            pa.record_batch([pa.array([number]), column], schema=pa.schema([pa.field("n", pa.int64()), field])),
+            "2.2",
+            counted,
+        )
+    assert counted.calls == 6
 
 
 def test_an_error_of_the_codec_is_raised_and_nothing_is_kept() -> None:

@@ -87,7 +87,7 @@ def search_packed(order: Order, column: PackedColumn, kind: pa.DataType, group: 
 def search_touching(
     order: Order, column: PackedColumn, kind: pa.DataType, group: KeyGroup, ids: PackedColumn | None
 ) -> tuple[Longs, Longs]:
-    """:func:`search_packed`; where many keys need pages that were not used before, two threads map these.
+    """:func:`search_packed`; where many keys need pages that were not used before, an idle thread helps to map these.
 
     One maps half of the pages at :func:`guessed_rows`, and searches. The other maps the rest, and those of ``ids`` at
     the same rows, which the caller reads next.
