@@ -37,9 +37,11 @@ def test_looking_at_versions_needs_neither_codec_nor_datafusion_nor_spark(tmp_pa
 
 
 def test_reading_needs_the_codec_and_a_filter_datafusion(tmp_path: Path) -> None:
-    tw.write_dataset([{"id": 1}, {"id": 2}], tmp_path / "table")
+    tw.write_dataset([{"id": 1, "s": "a"}, {"id": 2, "s": "b"}], tmp_path / "table")
     read = "import sys, tablewright as tw; ds = tw.dataset(sys.argv[1]); assert ds.to_table().num_rows == 2"
     assert imported(read, str(tmp_path / "table")) & {"pyspark", "datafusion", "lance"} == {"lance"}
+    tw.write_dataset([{"id": 1}, {"id": 2}], tmp_path / "numbers")
+    assert not imported(read, str(tmp_path / "numbers")) & {"pyspark", "datafusion", "lance"}, "few numbers need none"
     filtered = read + "; assert ds.to_table(filter='id > 1').num_rows == 1"
     assert imported(filtered, str(tmp_path / "table")) & {"pyspark", "datafusion", "lance"} == {"lance", "datafusion"}
 

@@ -126,7 +126,10 @@ def test_plans_stages_files_and_requests_are_for_debugging(tmp_path: Path, recor
     assert [record.getMessage().split(":")[0] for record in of(records, "stage")] == ["Deleting", "Commit"]
     requests = [record.getMessage() for record in of(records, "request")]
     assert f"read {uri}/_versions/18446744073709551614.manifest" in requests
-    assert any(text.startswith(f"open {uri}/data/") for text in requests)
+    assert any(text.startswith(f"read numbers {uri}/data/") for text in requests)
+    texts = str(tmp_path / "texts.lance")
+    tw.write_dataset({"s": ["a", "b"]}, texts).to_table()
+    assert any(record.getMessage().startswith(f"open {texts}/data/") for record in of(records, "request"))
     kinds = ("plan", "stage", "request", "file")
     assert {record.levelno for kind in kinds for record in of(records, kind)} == {logging.DEBUG}
 
