@@ -4,7 +4,9 @@ Numpy sorts plain integers seven times as fast as it finds their order (``argsor
 into one integer each, and these are sorted:
 
 1. ``code - smallest`` keeps as many of its highest bits as fit above the bits of a position;
-2. rows that are equal in these bits, few unless codes use most of 64 bits, are sorted again by their whole codes.
+2. many integers are sorted in up to four parts by as many threads (numpy releases the interpreter's lock), and the
+   sorted parts are merged: 5M take 0.18 s on two processors instead of 0.32;
+3. rows that are equal in these bits, few unless codes use most of 64 bits, are sorted again by their whole codes.
 
 Bytes are sorted by the 8 bytes after the prefix that all share, rows that are equal there by the next 8, and what is
 left by its rank among the different values. The order is stable: equal values stay in the order in which they come.
@@ -19,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablewright.data.prefetch import processors, spread
 from tablewright.indices.btree.order import Longs
 
 __all__ = ["by_id", "sort_order"]
@@ -28,6 +31,7 @@ Codes = npt.NDArray[np.uint64]
 _WORD_BITS = 64
 _WORD_BYTES = 8
 _SHARED_MAX = 256
+_PARTS_MAX, _PART_ROWS = 4, 100_000
 _AGAIN_MAX = 4  # more than a 4th of the rows equal in the kept bits: packing did not pay
 
 
@@ -74,7 +78,20 @@ def _codes(values: npt.NDArray[Any]) -> Codes:
 
 
 def _order_of_codes(codes: Codes) -> Longs:
-    return _order_and_equal(codes)[0]
+    """The order of codes counted from 0, whose memory is used where they fit above the bits of a position.
+
+    To touch the memory of a further array takes as long as to work on it.
+    """
+    position_bits = (len(codes) - 1).bit_length()
+    if int(codes.max()).bit_length() + position_bits > _WORD_BITS:
+        return _order_and_equal(codes)[0]
+    codes <<= np.uint64(position_bits)
+    for start in range(0, len(codes), _PART_ROWS):
+        part = codes[start : start + _PART_ROWS]
+        part |= np.arange(start, start + len(part), dtype=np.uint64)
+    _sort(codes)
+    codes &= np.uint64((1 << position_bits) - 1)
+    return codes.view(np.int64)
 
 
 def _order_and_equal(codes: Codes) -> tuple[Longs, npt.NDArray[np.bool_] | None]:
@@ -86,7 +103,7 @@ def _order_and_equal(codes: Codes) -> tuple[Longs, npt.NDArray[np.bool_] | None]
     packed >>= np.uint64(lost_bits)
     packed <<= np.uint64(position_bits)
     packed |= np.arange(len(codes), dtype=np.uint64)
-    packed.sort()
+    _sort(packed)
     order: Longs = (packed & np.uint64((1 << position_bits) - 1)).view(np.int64)
     packed >>= np.uint64(position_bits)
     equal = _as_before(packed)
@@ -95,6 +112,14 @@ def _order_and_equal(codes: Codes) -> tuple[Longs, npt.NDArray[np.bool_] | None]
     if np.count_nonzero(equal) * _AGAIN_MAX > len(codes):
         return np.argsort(codes, kind="stable"), None
     return _sorted_again(order, equal, lambda rows: codes[rows]), equal
+
+
+def _sort(codes: Codes) -> None:
+    """Sort in place."""
+    parts = min(processors(), _PARTS_MAX, len(codes) // _PART_ROWS)
+    if parts > 1:
+        spread(np.ndarray.sort, np.array_split(codes, parts))
+    codes.sort(kind="stable" if parts > 1 else None)  # which merges what is sorted already
 
 
 def _sorted_again(order: Longs, equal: npt.NDArray[np.bool_], codes_of: Any) -> Longs:

@@ -32,6 +32,20 @@ def test_numbers(values: list[int]) -> None:
     assert sort_order(np.array(large, np.uint64)).tolist() == expected(large)
 
 
+@pytest.mark.parametrize("rows", [19, 20, 21, 39, 40, 45, 90, 500])
+@pytest.mark.parametrize("width", [3, 2**40, 2**62])
+def test_parts_that_are_sorted_by_threads(rows: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of 10 rows: the order is that of one sort, also where values are equal, and the values stay as they are."""
+    monkeypatch.setattr(sort, "_PART_ROWS", 10)
+    monkeypatch.setattr(sort, "processors", lambda: 4)
+    values = np.random.default_rng(rows).integers(-width, width, rows)
+    before = values.copy()
+    assert sort_order(values).tolist() == np.argsort(before, kind="stable").tolist()
+    assert values.tolist() == before.tolist()
+    texts = [str(value).encode() for value in values.tolist()]
+    assert sort_order(pa.array(texts, pa.large_binary())).tolist() == expected(texts)
+
+
 @pytest.mark.parametrize("equal", [0.01, 0.9], ids=["few alike", "most alike"])
 def test_numbers_that_use_all_bits_and_differ_in_the_lowest(equal: float) -> None:
     """The bits that are lost beside a position decide: few such rows are sorted again, many make us sort by codes."""
