@@ -2,8 +2,8 @@
 
 Changes by key write files of one row. The codec takes 0.1 ms for one in a loop and up to 1 ms after a pause, a third of
 an update by key, since each of its calls wakes threads. Where all columns have a fixed width and no value is null,
-two such files of one schema differ in their values and in nothing else; but where a field has several entries of
-metadata, as those of extension types have, since the codec writes them in any order. So:
+two such files of one schema differ in their values and in nothing else. Fields with several entries of metadata are
+left to the codec, which writes these in random order; extension types have such metadata. So:
 
 1. The codec makes the first files of a schema.
 2. *Probes* are encoded, rows in which some columns have one bit pattern and the others another: column *i* differs from
@@ -144,26 +144,25 @@ def _probed(schema: pa.Schema, encode: Encode) -> _Pattern | None:
 
 
 def _pattern(schema: pa.Schema, encode: Encode) -> _Pattern | None:
+    """The same, where errors of the codec are raised."""
     count = len(schema)
-    numbers = np.arange(1, count + 1)
     first = encode(_probe(schema, [_FIRST] * count))
     bytes_of_first = np.frombuffer(first, np.uint8)
     owners = np.zeros(len(first), np.int64)  # of each byte: the number of its column, 0 for none
     for bit in range(count.bit_length()):
-        other = encode(_probe(schema, [_SECOND if number >> bit & 1 else _FIRST for number in numbers.tolist()]))
+        other = encode(_probe(schema, [_SECOND if number >> bit & 1 else _FIRST for number in range(1, count + 1)]))
         if len(other) != len(first):
             return None
         owners |= (np.frombuffer(other, np.uint8) != bytes_of_first).astype(np.int64) << bit
-    begins, ends = np.full(count + 1, -1), np.zeros(count + 1, np.int64)
-    order = np.flatnonzero(owners)[::-1]
-    if len(order) and owners.max() > count:
+    places = []
+    for number, kind in enumerate(schema.types, 1):
+        held, width = np.flatnonzero(owners == number), _width(kind)
+        if len(held) != width or held[-1] - held[0] + 1 != width:
+            return None
+        places.append((int(held[0]), int(held[-1]) + 1))
+    if np.count_nonzero(owners) != sum([end - begin for begin, end in places]):
         return None
-    begins[owners[order]] = order  # the last assignment counts: the first position
-    ends[owners[order[::-1]]] = order[::-1] + 1
-    widths = np.array([_width(kind) for kind in schema.types])
-    if np.any(ends[1:] - begins[1:] != widths) or len(order) != widths.sum():
-        return None
-    pattern = _Pattern(first, tuple(zip(begins[1:].tolist(), ends[1:].tolist(), strict=True)))
+    pattern = _Pattern(first, tuple(places))
     checked = [_probe(schema, [fill] * count) for fill in _CHECKED]
     if any(pattern.filled(_values(probe) or ()) != encode(probe) for probe in checked):
         return None

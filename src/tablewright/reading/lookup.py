@@ -48,7 +48,7 @@ __all__ = ["Lookup", "LookupFilter", "plan_lookup", "recognised"]
 
 _ROWS_MAX = 64
 _SEGMENTS_MAX = 4
-_ENTRY_BYTES = 4096
+_ENTRY_BYTES, _FRAGMENT_BYTES = 4096, 1024
 _COLUMNS_MAX = 64
 
 
@@ -160,7 +160,8 @@ def plan_lookup(snapshot: Snapshot, filter: LookupFilter, now_ns: int | None = N
         return None
     asked, uncovered, rows_max = _planned(snapshot, table, leaf, forced=bool(filter.use_scalar_index))
     if kind is not None:
-        _indices.keep(key, _Index(weakref.ref(snapshot.file), asked, uncovered, kind, rows_max), _ENTRY_BYTES)
+        nbytes = _ENTRY_BYTES + (0 if uncovered is None else _FRAGMENT_BYTES * len(uncovered.fragments))
+        _indices.keep(key, _Index(weakref.ref(snapshot.file), asked, uncovered, kind, rows_max), nbytes)
     return None if asked is None else Lookup(snapshot, asked, uncovered, leaf.query, rows_max)
 
 

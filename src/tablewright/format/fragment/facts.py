@@ -98,8 +98,6 @@ class FragmentFacts:
     @property
     def base_ids(self) -> frozenset[int]:
         """The base paths that some file names."""
-        if not np.count_nonzero(self.file_base != NO_BASE) and not np.count_nonzero(self.deletion_base != NO_BASE):
-            return frozenset()
         return (_distinct(self.file_base) | _distinct(self.deletion_base)) - {NO_BASE}
 
     @property
