@@ -1,10 +1,14 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import pickle
+from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
 
-from tablewright.format.fragment import Fragment
+from tablewright.format.fragment import Fragment, FragmentList
+from tablewright.format.manifest import Manifest
+from tablewright.format.schema import Schema
+from tablewright.lazy import cached_property
 from tablewright.values import evolve
 
 
@@ -33,6 +37,37 @@ def test_what_is_checked() -> None:
         evolve(Range(1, 2), first=5)
     with pytest.raises(TypeError, match="Range has no field other"):
         evolve(Range(1, 2), other=5)
+
+
+def test_without_slots() -> None:
+    """Values that were computed from the old fields are not taken over."""
+
+    @dataclass(frozen=True)
+    class Word:
+        text: str
+        size: int = 0
+
+        def __post_init__(self) -> None:
+            if self.size < 0:
+                raise ValueError(f"{self.size} is negative")
+
+        @cached_property
+        def upper(self) -> str:
+            return self.text.upper()
+
+    old = Word("a", 1)
+    assert old.upper == "A"
+    new = evolve(old, text="b")
+    assert new == Word("b", 1) == replace(old, text="b") and new.upper == "B" and old == Word("a", 1)
+    with pytest.raises(FrozenInstanceError):
+        new.text = "c"  # type: ignore[misc]
+    with pytest.raises(ValueError, match="-1 is negative"):
+        evolve(old, size=-1)
+    with pytest.raises(TypeError, match="Word has no field length"):
+        evolve(old, length=2)
+    empty = Manifest(schema=Schema(fields=()), fragments=FragmentList(), version=1)
+    manifest = evolve(empty, version=7)
+    assert manifest == replace(empty, version=7) and pickle.loads(pickle.dumps(manifest)) == manifest
 
 
 def test_classes_that_it_can_not_copy() -> None:

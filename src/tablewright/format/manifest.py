@@ -41,9 +41,9 @@ class BasePath:
     unknown: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """One version of a table.
+    """One version of a table. It has no slots, so a copy with other fields is made quickly (:mod:`tablewright.values`).
 
     Invariants: fragment ids are unique and not above ``max_fragment_id``, which never falls; with ``stable_row_ids``
     every fragment carries row ids; data files have the version ``data_storage_version`` unless flag 256 is set; base

@@ -5,7 +5,7 @@ Tests: ``tests/unit/jobs/test_table.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tablewright.engine.choose import Choice, choose_engine
@@ -40,7 +40,7 @@ class Table:
 
     def at(self, snapshot: Snapshot) -> Table:
         """The same table at another version."""
-        return replace(self, snapshot=snapshot)
+        return Table(snapshot, self.engine, self.spark)
 
     def choose(self, work: Workload, *, stays_here: str | None = None) -> Choice:
         """The engine for some work. ``stays_here`` is the reason why it can't be sent to another process."""

@@ -32,8 +32,15 @@ from tablewright.format.transaction import Transaction, decode_transaction, enco
 from tablewright.snapshot.locate import VersionEntry, uses_hint
 from tablewright.snapshot.manifests import decoded_manifest
 from tablewright.storage.address import join_uri
-from tablewright.storage.base import ObjectNotFound, Store
-from tablewright.storage.identity import is_local, is_settled, local_identity, place_of, trust_written
+from tablewright.storage.base import Location, ObjectNotFound, Store
+from tablewright.storage.identity import (
+    FileIdentity,
+    is_local,
+    is_settled,
+    local_identity,
+    place_of,
+    trust_written,
+)
 from tablewright.storage.subtree import replace_advice
 from tablewright.storage.uncommitted import discard_files
 
@@ -139,7 +146,8 @@ def read_deletion_vector(store: Store, fragment: Fragment, *, fresh: bool = Fals
             raise CorruptTable(where, ("the deletion file is missing",)) from None
         return decode_deletion_vector(data, deletion.file_type, where, rows_max), len(data) + _ENTRY_OVERHEAD_BYTES
 
-    key = None if fresh else _vector_key(store, path, deletion.num_deleted_rows, settled=True)
+    location = None if fresh else store.codec_location(path)
+    key = None if location is None else _settled_key(location, deletion.num_deleted_rows)
     vector = load()[0] if key is None else _vectors.get(key, load)
     # Zero stands for "not counted" in what old releases wrote.
     problems = problems_of_deletions(vector, fragment.physical_rows, deletion.num_deleted_rows or None)
@@ -168,8 +176,8 @@ def write_deletion_vector(
     except TablewrightError:
         discard_files(store, [path])  # what a put without a reply may have written; nothing refers to it
         raise
-    trust_written(store.codec_location(path))
-    key = _vector_key(store, path, len(vector), settled=False)
+    location = store.codec_location(path)
+    key = None if location is None else _vector_key(location, trust_written(location), len(vector))
     if key is not None:
         _vectors.keep(key, vector, len(data) + _ENTRY_OVERHEAD_BYTES)
     return deletion, len(data)
@@ -184,14 +192,16 @@ def table_place(store: Store, base_paths: tuple[BasePath, ...]) -> Hashable | No
     return place_of(location), tuple((base.id, base.path, base.is_dataset_root) for base in base_paths)
 
 
-def _vector_key(store: Store, path: str, rows: int, *, settled: bool) -> Hashable | None:
-    """The key of a deletion file; ``None`` if it can't be cached. ``settled`` refuses a file that changed just now."""
-    location = store.codec_location(path)
-    if location is None:
+def _settled_key(location: Location, rows: int) -> Hashable | None:
+    """The key of a deletion file; ``None`` if it can't be cached, or if it changed just now."""
+    identity = local_identity(location.uri) if is_local(location) else None
+    if identity is not None and not is_settled(identity):
         return None
-    if not is_local(location):
-        return place_of(location), rows
-    identity = local_identity(location.uri)
-    if identity is None or (settled and not is_settled(identity)):
-        return None
-    return location.uri, identity
+    return _vector_key(location, identity, rows)
+
+
+def _vector_key(location: Location, identity: FileIdentity | None, rows: int) -> Hashable | None:
+    """The key of a deletion file; ``None`` for a local one without an identity: it is not there."""
+    if is_local(location):
+        return None if identity is None else (location.uri, identity)
+    return place_of(location), rows

@@ -101,7 +101,9 @@ def join_uri(uri: str, path: str) -> str:
     """The address of ``path`` (relative, not encoded) below ``uri``."""
     if not path:
         return uri
-    if "://" in uri and not uri.startswith("memory://"):
+    if "://" not in uri:
+        return f"{uri.rstrip('/')}/{path}"
+    if not uri.startswith("memory://"):
         path = _encode(path)
     return f"{uri.rstrip('/')}/{path}" if uri != "memory://" else f"memory://{path}"
 

@@ -133,17 +133,18 @@ def is_settled(identity: FileIdentity) -> bool:
     return written.has(identity) or max(identity[3], identity[4]) + SETTLED_NS <= time.time_ns()
 
 
-def trust_written(location: Location | None) -> None:
+def trust_written(location: Location | None) -> FileIdentity | None:
     """A local file of a name that nothing else uses was written by this process, which does not change it any more.
 
-    Should a file have the identity of another one that was written before, what was kept of that one goes.
+    Returns its identity. Should it be that of another file that was written before, what was kept of that one goes.
     """
     identity = local_identity(location.uri) if location is not None and is_local(location) else None
     if identity is None:
-        return
+        return None
     if written.has(identity):
         process_cache().clear()
     written.add(identity)
+    return identity
 
 
 def place_of(location: Location) -> Hashable:

@@ -113,7 +113,7 @@ class LocalStore:
         self._call("delete", path, unlink)
 
     def codec_location(self, path: str) -> Location | None:
-        return Location(join_uri(self._location.uri, path), self._location.storage_options)
+        return Location(f"{self._root}/{path}", self._location.storage_options)
 
     # -- what only file systems have
 
