@@ -109,6 +109,13 @@ def test_joined_sequences_are_the_list_of_their_ids_in_no_more_bytes(numbers: li
     assert decode_row_ids(encode_row_ids(joined), "p", len(numbers)) == joined
     assert _cost_of(joined) <= _cost_of(one_by_one)
     assert _cost_of(joined) <= _cost_of(RowIdSequence.from_values(_array(numbers)))
+    gone = data.draw(st.sets(st.integers(0, len(numbers) - 1))) if numbers else set()
+    live = [number for offset, number in enumerate(numbers) if offset not in gone]
+    left = RowIdSequence.join(parts, RowSet.of(gone))
+    assert left.to_numpy().tolist() == live
+    assert left == RowIdSequence.join(parts, np.array(sorted(gone, reverse=True), np.int64))
+    if gone:
+        assert _cost_of(left) <= _cost_of(RowIdSequence.from_values(_array(live)))
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), max_size=8), max_size=6), st.data())

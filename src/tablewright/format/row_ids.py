@@ -30,7 +30,7 @@ from tablewright.cache import CacheKind
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.many_ranges import ManyRanges, many_ranges
 from tablewright.format.proto import rows_pb2
-from tablewright.format.row_set import Offsets, RowSet
+from tablewright.format.row_set import Offsets, RowSet, distinct_offsets
 from tablewright.format.row_versions import VersionSequence, decode_versions, encode_versions
 from tablewright.format.segment_choice import segments_of, segments_of_runs
 from tablewright.format.segment_codec import segment_from_proto, segments_to_proto
@@ -101,14 +101,20 @@ class RowIdSequence:
         return RowIdSequence((*self.segments[:-1], *border, *other.segments[1:]))
 
     @classmethod
-    def join(cls, sequences: Iterable[RowIdSequence]) -> RowIdSequence:
+    def join(cls, sequences: Iterable[RowIdSequence], gone: npt.NDArray[Any] | RowSet | None = None) -> RowIdSequence:
         """The ids of all sequences, one after the other, in few bytes. Precondition: they share no id.
+
+        Rows at the offsets ``gone`` among all of them are left out.
 
         >>> parts = [RowIdSequence.from_range(at, at + 10) for at in range(0, 100_000, 10)]
         >>> RowIdSequence.join(parts).segments
         (Range(start=0, end=100000),)
+        >>> RowIdSequence.join(parts, np.arange(20, 100_000)).segments
+        (Range(start=0, end=20),)
         """
         segments = tuple(segment for sequence in sequences for segment in sequence.segments if segment.count)
+        if gone is not None and len(gone):
+            return cls(segments).without(gone)
         if len(segments) <= 1:
             return cls(segments)
         firsts, lasts, owners = _runs(segments)
@@ -151,7 +157,7 @@ class RowIdSequence:
         >>> RowIdSequence.from_range(0, 10**9).without(np.array([5])).segments
         (RangeWithHoles(start=0, end=1000000000, holes=NumberArray(width=16, base=5, data=b'\\x00\\x00')),)
         """
-        gone = rows.to_numpy() if isinstance(rows, RowSet) else np.unique(rows.astype(np.int64))
+        gone = distinct_offsets(rows)
         self._check_within(gone)
         if not len(gone):
             return self

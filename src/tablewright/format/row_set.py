@@ -24,7 +24,7 @@ from pyroaring import BitMap, BitMap64, FrozenBitMap, FrozenBitMap64
 from tablewright.errors import InvalidRequest
 from tablewright.format.roaring import decode_bitmap, encode_bitmap
 
-__all__ = ["Offsets", "RowSet"]
+__all__ = ["Offsets", "RowSet", "distinct_offsets"]
 
 Offsets = npt.NDArray[np.int64]
 """Physical offsets of rows within their fragment: how readers and writers of rows take them."""
@@ -239,6 +239,18 @@ class RowSet:
         if end >= _NARROW_LIMIT:
             return self & RowSet(self.bitmap, FrozenBitMap64(range(_NARROW_LIMIT, end)))
         return RowSet(self.bitmap & FrozenBitMap(range(end)))
+
+
+def distinct_offsets(rows: npt.NDArray[np.integer] | RowSet) -> Offsets:
+    """Some offsets, given in any order, ascending and each once. Those that ascend already are not sorted.
+
+    >>> distinct_offsets(np.array([5, 2, 5])).tolist()
+    [2, 5]
+    """
+    if isinstance(rows, RowSet):
+        return rows.to_numpy()
+    offsets = rows.astype(np.int64)
+    return offsets if np.all(offsets[1:] > offsets[:-1]) else np.unique(offsets)
 
 
 def _as_array(values: npt.NDArray[np.uint32]) -> array.array[int]:

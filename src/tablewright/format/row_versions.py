@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from tablewright.errors import CorruptTable, InvalidRequest
 from tablewright.format.proto import rows_pb2
-from tablewright.format.row_set import Offsets, RowSet
+from tablewright.format.row_set import Offsets, RowSet, distinct_offsets
 from tablewright.format.segment_codec import segment_from_proto
 from tablewright.format.segments import Numbers
 from tablewright.format.wire import as_buffer, decode_message, field_sizes, put_fields, scan
@@ -154,7 +154,7 @@ class VersionSequence:
         >>> VersionSequence.from_runs([(3, 1), (1, 7), (2, 1)]).without(RowSet.of([3, 5])).runs
         ((4, 1),)
         """
-        gone = rows.to_numpy() if isinstance(rows, RowSet) else np.unique(rows.astype(np.int64))
+        gone = distinct_offsets(rows)
         if not len(gone):
             return self
         ends = np.cumsum(self.counts)

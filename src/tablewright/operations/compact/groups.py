@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tablewright.data.context import ReadContext
 from tablewright.format.address_map import AddressMap, NewRows, OldRows
 from tablewright.format.fragment import DeletionFile, Fragment, FragmentList
@@ -33,7 +35,7 @@ from tablewright.format.row_ids import (
     encode_row_ids,
     encode_versions,
 )
-from tablewright.format.row_set import RowSet
+from tablewright.format.row_set import Offsets, RowSet
 from tablewright.format.schema import Schema
 from tablewright.format.transaction import Rewrite, RewriteGroup, Transaction
 
@@ -155,8 +157,8 @@ def _places(fragment: Fragment) -> dict[int, Place]:
 def _with_lineage(group: Group, now: Now, context: ReadContext) -> Iterator[Fragment]:
     """The new fragments with the row ids and versions that their rows have now."""
     sources = [newest or old for old, newest in zip(group.old, now, strict=True)]
-    gone = [context.deletion_vector(old) for old in group.old]
-    ids = RowIdSequence.join(_live_ids(f, rows) for f, rows in zip(sources, gone, strict=True))
+    gone = _gone_rows(group, context)
+    ids = RowIdSequence.join(map(_ids, sources), gone)
     created = _live_versions(sources, [fragment.created_at for fragment in sources], gone)
     updated = _live_versions(sources, [fragment.last_updated_at for fragment in sources], gone)
     begin = 0
@@ -172,25 +174,31 @@ def _with_lineage(group: Group, now: Now, context: ReadContext) -> Iterator[Frag
     assert begin == len(ids), f"{len(ids)} row ids for {begin} rows: ids would move to other rows"
 
 
-def _live_ids(fragment: Fragment, gone: RowSet | None) -> RowIdSequence:
+def _gone_rows(group: Group, context: ReadContext) -> Offsets:
+    """The deleted rows of the old fragments, as offsets among all rows of these."""
+    found, begin = [np.zeros(0, np.int64)], 0
+    for old in group.old:
+        rows = context.deletion_vector(old)
+        if rows:
+            found.append(rows.to_numpy() + begin)
+        begin += old.physical_rows
+    return np.concatenate(found)
+
+
+def _ids(fragment: Fragment) -> RowIdSequence:
     assert fragment.row_ids is not None, f"fragment {fragment.id} of a table with stable row ids has none"
-    ids = decode_row_ids(fragment.row_ids, f"fragment {fragment.id}", fragment.physical_rows)
-    return ids.without(gone) if gone else ids
+    return decode_row_ids(fragment.row_ids, f"fragment {fragment.id}", fragment.physical_rows)
 
 
-def _live_versions(
-    fragments: Sequence[Fragment], sequences: Sequence[bytes | None], gone: Sequence[RowSet | None]
-) -> VersionSequence:
+def _live_versions(fragments: Sequence[Fragment], sequences: Sequence[bytes | None], gone: Offsets) -> VersionSequence:
     """The versions of all live rows; where a fragment has none, they read as version 1."""
 
-    def live(fragment: Fragment, data: bytes | None, rows: RowSet | None) -> VersionSequence:
-        count = fragment.physical_rows
+    def versions(fragment: Fragment, data: bytes | None) -> VersionSequence:
         if data is None:
-            return VersionSequence.constant(count - len(rows or ()), 1)
-        versions = decode_versions(data, f"fragment {fragment.id}", count)
-        return versions.without(rows) if rows else versions
+            return VersionSequence.constant(fragment.physical_rows, 1)
+        return decode_versions(data, f"fragment {fragment.id}", fragment.physical_rows)
 
-    return VersionSequence.join(map(live, fragments, sequences, gone))
+    return VersionSequence.join(map(versions, fragments, sequences)).without(gone)
 
 
 # --------------------------------------------------------------------------------------------------------- transaction
