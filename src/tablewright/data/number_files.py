@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy.typing as npt
 import pyarrow as pa
 
 from tablewright.cache import CacheKind
@@ -67,7 +68,10 @@ _ends = CacheKind[_End]("ends of files")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberFile:
-    """An open file; ``read_bytes`` returns those of a range, none if it does not lie within the file."""
+    """An open file; ``read_bytes`` returns those of a range, none if it does not lie within the file.
+
+    ``was_known``: its end was cached, so it was read before.
+    """
 
     path: str
     descriptor: int
@@ -76,14 +80,18 @@ class NumberFile:
     num_rows: int
     metadata: Mapping[str, str]
     columns: tuple[FileColumn, ...]
+    was_known: bool = False
 
     def places(self, names: Sequence[str]) -> list[int]:
         """The numbers of columns of numbers with these names; -1 where there is no such column."""
         known = {column.name: place for place, column in enumerate(self.columns) if column.type is not None}
         return [known.get(name, -1) for name in names]
 
-    def read(self, places: Sequence[int], start: int, stop: int) -> list[pa.Array] | None:
-        """The rows from ``start`` up to ``stop`` of the columns with these numbers; ``None`` if the codec has to."""
+    def words(self, places: Sequence[int], start: int, stop: int) -> list[npt.NDArray[Any]] | None:
+        """The rows from ``start`` up to ``stop`` of the columns with these numbers, as unsigned numbers of their width.
+
+        ``None`` if the codec has to read them.
+        """
         if min(places) < 0 or not 0 <= stop - start <= _ROWS_MAX:
             return None
         count_request("read numbers", path=self.path)
@@ -93,8 +101,20 @@ class NumberFile:
             words = decode_range(column.metadata, self.num_rows, start, stop, self.read_bytes)
             if column.type is None or words is None or words.itemsize * 8 != column.type.bit_width:
                 return None
-            found.append(pa.Array.from_buffers(column.type, len(words), [None, pa.py_buffer(words)]))
+            found.append(words)
         return found
+
+    def read(self, places: Sequence[int], start: int, stop: int) -> list[pa.Array] | None:
+        """The same rows as arrays; ``None`` if the codec has to read them."""
+        found = self.words(places, start, stop)
+        if found is None:
+            return None
+        return [_array(self.columns[place], words) for place, words in zip(places, found, strict=True)]
+
+
+def _array(column: FileColumn, words: npt.NDArray[Any]) -> pa.Array:
+    assert column.type is not None, f"{column.name} has no numbers"
+    return pa.Array.from_buffers(column.type, len(words), [None, pa.py_buffer(words)])
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -138,6 +158,7 @@ def _opened(path: str, descriptor: int) -> NumberFile | None:
             return b""
 
     end = _ends.find(key)
+    was_known = end is not None
     if end is None:
         start = max(0, size - _TAIL_BYTES)
         tail = read(start, size)
@@ -148,7 +169,7 @@ def _opened(path: str, descriptor: int) -> NumberFile | None:
             return None
         if is_settled(identity):
             _ends.keep(key, end, end.nbytes)
-    return NumberFile(path, descriptor, identity, read, end.num_rows, end.metadata, end.columns)
+    return NumberFile(path, descriptor, identity, read, end.num_rows, end.metadata, end.columns, was_known)
 
 
 def _decode_end(tail: FileTail, path: str) -> _End:

@@ -9,7 +9,7 @@ A file elsewhere, or a column with another encoding, has no such reader: the cod
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tablewright.cache import CacheKind
 from tablewright.data.codec_errors import reading
-from tablewright.data.mapped import FileBytes, are_mapped, kept_mapping, map_file
+from tablewright.data.mapped import FileBytes, are_mapped, kept_mapping
 from tablewright.data.number_files import NumberFile, open_numbers
 from tablewright.errors import CorruptTable
 from tablewright.format.packed_column import Chunks, LoadedChunks, decode_chunks, load_chunks
@@ -27,7 +27,7 @@ from tablewright.storage.base import Store
 from tablewright.storage.identity import is_settled
 from tablewright.storage.requests import count_request
 
-__all__ = ["PackedColumn", "open_packed", "packed_columns"]
+__all__ = ["PackedColumn", "open_packed", "packed_chunks"]
 
 Longs = npt.NDArray[np.int64]
 
@@ -94,27 +94,22 @@ def open_packed(store: Store, path: str, columns: Mapping[str, pa.DataType]) -> 
             return (None,) * len(columns)
         pairs = zip(file.places(list(columns)), columns.values(), strict=True)
         has_type = [place if place >= 0 and file.columns[place].type == kind else -1 for place, kind in pairs]
-        return _packed(file, has_type, lambda: kept_mapping(store, file))
+        found = packed_chunks(file, has_type)
+        data = None if all(chunks is None for chunks in found) else kept_mapping(store, file)
+        if data is None:
+            return (None,) * len(columns)
+        return tuple(None if chunks is None else PackedColumn(file.path, data, chunks) for chunks in found)
 
 
-def packed_columns(file: NumberFile, places: Sequence[int]) -> tuple[PackedColumn | None, ...]:
-    """The columns with these numbers; ``None`` for -1, and for those that only the codec can read."""
-    return _packed(file, places, lambda: map_file(file.descriptor, file.identity[2]))
-
-
-def _packed(
-    file: NumberFile, places: Sequence[int], bytes_of_file: Callable[[], FileBytes | None]
-) -> tuple[PackedColumn | None, ...]:
+def packed_chunks(file: NumberFile, places: Sequence[int]) -> tuple[Chunks | None, ...]:
+    """Where the chunks of the columns with these numbers are; ``None`` for -1, and where only the codec can tell."""
     key: Hashable = (file.path, file.identity, tuple(places))
     found = _chunks.find(key)
     if found is None:
         found = tuple(_chunks_of(file, place) for place in places)
         if is_settled(file.identity):
             _chunks.keep(key, found, sum(64 + (chunks.nbytes if chunks is not None else 0) for chunks in found))
-    data = None if all(chunks is None for chunks in found) else bytes_of_file()
-    if data is None:
-        return (None,) * len(places)
-    return tuple(None if chunks is None else PackedColumn(file.path, data, chunks) for chunks in found)
+    return found
 
 
 def _chunks_of(file: NumberFile, place: int) -> Chunks | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ __all__ = [
     "PACKED_ROWS",
     "Chunks",
     "LoadedChunks",
+    "PickedRows",
     "decode_chunks",
     "lanes_of",
     "load_chunks",
@@ -37,6 +39,8 @@ __all__ = [
 
 Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[Any]
+Read = Callable[[int, int], bytes]
+"""Returns the bytes of a range of a file."""
 
 CHUNK_ROWS_MAX = 4096
 _WORD = 8
@@ -70,10 +74,27 @@ class Chunks:
 
     def owners(self, rows: Longs) -> Longs:
         """The chunk that holds each of these rows."""
-        return np.searchsorted(self.begins, rows, "right") - 1
+        return self.begins.searchsorted(rows, "right") - 1
+
+    def pick(self, rows: Longs, read: Read) -> PickedRows | None:
+        """The chunks of some ascending rows, read; ``None`` if a row has none, or ``read`` returns too few bytes."""
+        owners = self.owners(rows)
+        if owners[0] < 0:
+            return None
+        edges = [0, *((owners[1:] != owners[:-1]).nonzero()[0] + 1).tolist(), len(owners)]
+        distinct = owners[edges[:-1]]
+        ranges = list(zip(self.offsets[distinct].tolist(), self.ends[distinct].tolist(), strict=True))
+        found = [read(*each) for each in ranges]
+        sizes = [end - begin for begin, end in ranges]
+        if [len(data) for data in found] != sizes:
+            return None
+        starts = list(accumulate(sizes[:-1], initial=0))
+        begins = np.repeat(starts, [end - begin for begin, end in pairwise(edges)])
+        facts = self.widths[owners], self.is_packed[owners]
+        return PickedRows(self.bits, b"".join(found), begins, rows - self.begins[owners], *facts)
 
 
-def decode_chunks(column: bytes, num_rows: int, read: Callable[[int, int], bytes]) -> Chunks | None:
+def decode_chunks(column: bytes, num_rows: int, read: Read) -> Chunks | None:
     """The chunks of a column with this metadata, in a file with this many rows; ``read`` returns bytes of the file.
 
     Earlier pages that can't be read by row are left out; ``None`` if the last one can't, or if anything is odd.
@@ -126,6 +147,43 @@ def _chunks(pages: Sequence[NumberPage], first_row: int, tables: Sequence[bytes]
         widths=widths.astype(np.uint8),
         is_packed=is_packed,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PickedRows:
+    """Rows of a column whose chunks were read: for each the place in its chunk, which begins in ``data``, its width,
+    and whether it is packed.
+    """
+
+    bits: int
+    data: bytes
+    begins: Longs
+    places: Longs
+    widths: npt.NDArray[np.uint8]
+    is_packed: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @staticmethod
+    def join(parts: Sequence[PickedRows]) -> PickedRows:
+        """The rows of all parts, of one number of bits, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        shifts = accumulate([len(part.data) for part in parts[:-1]], initial=0)
+        return PickedRows(
+            bits=parts[0].bits,
+            data=b"".join([part.data for part in parts]),
+            begins=np.concatenate([part.begins + shift for part, shift in zip(parts, shifts, strict=True)]),
+            places=np.concatenate([part.places for part in parts]),
+            widths=np.concatenate([part.widths for part in parts]),
+            is_packed=np.concatenate([part.is_packed for part in parts]),
+        )
+
+    def values(self) -> Words:
+        """Their values; ``ValueError`` if a chunk can't be what it should."""
+        data = np.frombuffer(self.data, np.uint8)
+        return _loaded(self.bits, self.is_packed, self.widths, data, self.begins).values(self.places)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,10 +244,19 @@ def load_chunks(chunks: Chunks, which: Longs, data: npt.NDArray[np.uint8], begin
 
     ``ValueError`` if a packed chunk says another number of bits than its size does.
     """
-    words = data[: len(data) // _WORD * _WORD].view(f"<u{chunks.bits // 8}")
-    first = (begins + HEADER_BYTES) * 8 // chunks.bits
-    is_packed = chunks.is_packed[which]
-    width = np.where(is_packed, chunks.widths[which], 0).astype(np.int64)
+    return _loaded(chunks.bits, chunks.is_packed[which], chunks.widths[which], data, begins)
+
+
+def _loaded(
+    bits: int,
+    is_packed: npt.NDArray[np.bool_],
+    widths: npt.NDArray[np.uint8],
+    data: npt.NDArray[np.uint8],
+    begins: Longs,
+) -> LoadedChunks:
+    words = data[: len(data) // _WORD * _WORD].view(f"<u{bits // 8}")
+    first = (begins + HEADER_BYTES) * 8 // bits
+    width = np.where(is_packed, widths, 0).astype(np.int64)
     if np.any(words[first[is_packed]] != width[is_packed].astype(words.dtype)):
         raise ValueError("a chunk of its values has another size than it says")
     return LoadedChunks(words, first, width, is_packed)

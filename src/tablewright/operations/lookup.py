@@ -10,16 +10,17 @@ Results are those of the scan (:mod:`tablewright.operations.scan`), in the same 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 
 import pyarrow as pa
 
 from tablewright.data.prefetch import spread
 from tablewright.format.blobs import as_descriptions
+from tablewright.format.fragment import Fragment
 from tablewright.format.row_set import Offsets
 from tablewright.indices.rows import RowsByFragment
 from tablewright.operations.scan import ScanOptions
-from tablewright.reading.known_rows import KnownReads, KnownRows
+from tablewright.reading.known_rows import KnownReads, KnownRows, read_known_numbers
 from tablewright.reading.lookup import LookupFilter, plan_lookup, recognised
 from tablewright.reading.projection import select_columns
 from tablewright.snapshot.snapshot import Snapshot
@@ -89,14 +90,20 @@ def _read_plan(snapshot: Snapshot, options: ScanOptions) -> KnownReads:
 
 def _table(snapshot: Snapshot, reads: KnownReads, rows: RowsByFragment) -> pa.Table:
     every = snapshot.fragments
-    found = sorted((every.position(id), chosen.to_numpy()) for id, chosen in rows.items())
+    places = sorted((every.position(id), chosen.to_numpy()) for id, chosen in rows.items())
+    first_rows = every.first_rows
+    found = [(every[position], int(first_rows[position]), offsets) for position, offsets in places]
+    batches = read_known_numbers(snapshot, reads, found) if len(found) > 1 else None
+    if batches is None:
+        batches = [batch for part in _each(snapshot, reads, found) for batch in part]
+    return pa.Table.from_batches(batches, reads.plan.selection.schema)
 
-    def begin(position: int, offsets: Offsets) -> KnownRows:
-        return KnownRows(snapshot, reads, every[position], int(every.first_rows[position]), offsets)
 
+def _each(
+    snapshot: Snapshot, reads: KnownReads, found: Sequence[tuple[Fragment, int, Offsets]]
+) -> Iterable[list[pa.RecordBatch]]:
+    """The rows of each fragment. The codec reads all of them at the same time."""
     if len(found) > 1 and answers_slowly(snapshot.world.store):
-        parts = spread(lambda each: begin(*each).batches(), found)
-    else:
-        begun = [begin(*each) for each in found]
-        parts = [part.batches() for part in begun]
-    return pa.Table.from_batches([batch for part in parts for batch in part], reads.plan.selection.schema)
+        return spread(lambda each: KnownRows(snapshot, reads, *each).batches(), found)
+    begun = [KnownRows(snapshot, reads, *each) for each in found]
+    return [part.batches() for part in begun]

@@ -5,13 +5,14 @@ Tests: ``tests/unit/operations/test_lookup.py``, ``tests/differential/test_known
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from tablewright.data.context import ReadContext
-from tablewright.data.number_rows import read_number_rows
+from tablewright.data.number_rows import read_number_rows, read_rows_together
 from tablewright.data.read import FragmentReader, Rows, beside
 from tablewright.data.shape import ReadShape
 from tablewright.data.system_columns import SystemColumns
@@ -21,7 +22,7 @@ from tablewright.format.schema import Schema
 from tablewright.reading.fragment import ReadPlan
 from tablewright.reading.projection import Selection
 
-__all__ = ["KnownReads", "KnownRows"]
+__all__ = ["KnownReads", "KnownRows", "read_known_numbers"]
 
 _FEW_ROWS = 64
 _FEW_BYTES = 1 << 20
@@ -74,6 +75,29 @@ class KnownRows:
             system = SystemColumns(self._context, self._fragment, self._first_row)
             batches = [beside(rows.batch, system.batch(wanted, rows.offsets)) for rows in found]
         return [self._plan.selection.shape(batch) for batch in batches]
+
+
+def read_known_numbers(
+    context: ReadContext, reads: KnownReads, wanted: Sequence[tuple[Fragment, int, Offsets]]
+) -> list[pa.RecordBatch] | None:
+    """Few rows of some fragments, each given with the number of its first row, as asked for, in one batch if they can.
+
+    ``None`` if the codec has to read those of one of them, each in its own way (:class:`KnownRows`).
+    """
+    batch = read_rows_together(context, reads.shape, [(fragment, offsets) for fragment, _, offsets in wanted])
+    if batch is None:
+        return None
+    system, found = reads.plan.rest.system, [batch]
+    if system:
+        ends = np.cumsum([len(offsets) for _, _, offsets in wanted]).tolist()
+        found = [
+            beside(
+                batch.slice(end - len(offsets), len(offsets)),
+                SystemColumns(context, fragment, first_row).batch(system, offsets),
+            )
+            for end, (fragment, first_row, offsets) in zip(ends, wanted, strict=True)
+        ]
+    return [reads.plan.selection.shape(each) for each in found]
 
 
 def _rows(parts: Iterator[Rows], count: int) -> list[Rows]:

@@ -46,7 +46,7 @@ from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["Lookup", "LookupFilter", "plan_lookup", "recognised"]
 
-_ROWS_MAX = 64
+_ROWS_MAX = 512
 _SEGMENTS_MAX = 4
 _ENTRY_BYTES, _FRAGMENT_BYTES = 4096, 1024
 _COLUMNS_MAX = 64
