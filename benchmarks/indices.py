@@ -8,7 +8,8 @@
   system's file cache stays) and *warm*, and 20 lookups of other keys in turn; each as rows and as a count (1.0); the
   same for lists of three keys (IN) and for ranges of ten;
 - delete and update of one key of these rows, with warm and with emptied caches (1.0). Warm rows begin with ten runs of
-  both that are not counted: a function of Python that has run a few times is quicker;
+  both that are not counted: a function of Python that has run a few times is quicker. And 20 updates of other keys in
+  turn;
 - compaction of 1M rows with a BTREE on addresses (1.1); with a BTREE and an IVF_PQ on stable row ids, it writes no byte
   of index files;
 - an update and a merge of a tenth of the rows, of another column than the indexed one, on stable row ids: no row is
@@ -50,6 +51,7 @@ from tablewright.storage.identity import SETTLED_NS
 __all__ = ["run"]
 
 RUNS, RUNS_UNTIL_WARM = 5, 10
+LOOP = 20
 ROWS = 10_000_000
 FRAGMENTS = 4
 UPSERTED = 10_000
@@ -217,6 +219,13 @@ def _change(bench: _Bench) -> bool:
         for how, ready in (("warm", warm), ("cold", cold)):
             both = turns(base, bench.directory, act, RUNS, ready=ready, uncounted=RUNS_UNTIL_WARM)
             kept.append(line(f"{name} by key in {_short(bench.rows)} rows, {how}", both, 1.0))
+    keys = np.random.default_rng(3).integers(0, bench.rows, LOOP).tolist()
+
+    def updates(dataset: Any) -> int:
+        return sum(dataset.update({"v": "-1"}, where=f"key = {each}")["num_rows_updated"] for each in keys)
+
+    both = turns(base, bench.directory, updates, RUNS, ready=warm, uncounted=2)
+    line(f"{LOOP} updates by key in turn", both, None)
     return all(kept)
 
 
