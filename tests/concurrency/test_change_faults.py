@@ -10,7 +10,7 @@ import itertools
 import random
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ from tests.property.row_model import (
 )
 
 import tablewright as tw
+from tablewright.data.encoder import DataFileWriter
 from tablewright.errors import CommitUnknown, StorageError
 from tablewright.storage import Store, open_store
 from tablewright.testing import (
@@ -144,6 +145,56 @@ def test_a_fault_at_every_call_amid_a_loop_of_changes(monkeypatch: pytest.Monkey
     monkeypatch.setattr("tablewright.reading.lookup._rows_worth_taking", lambda *given: 64)
     monkeypatch.setattr("tablewright.reading.row_search.plan_match", scans)
     endings = fault_at_every_call(begun, CHANGES[name], step=stride(3))
+    assert {None, SimulatedCrash, StorageError} <= endings
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a table of the columns ``id`` and ``n`` holds."""
+
+    rows: dict[int, dict[str, int]]
+
+    def values(self) -> dict[int, dict[str, int]]:
+        return self.rows
+
+
+@dataclass(frozen=True)
+class Raise:
+    """One row moves, with another number."""
+
+    id: int
+
+    def run(self, lib: Any, dataset: Any) -> Any:
+        return dataset.update({"n": "n + 100"}, where=f"id = {self.id}", write_mode="rewrite_rows")
+
+    def after(self, model: Numbers, version: int) -> Numbers:
+        return Numbers(model.rows | {self.id: {"id": self.id, "n": model.rows[self.id]["n"] + 100}})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
+def test_a_fault_at_every_call_of_a_file_of_one_row(monkeypatch: pytest.MonkeyPatch, stable: bool) -> None:
+    """Of numbers alone, as an earlier file with other values: the codec is not asked."""
+    store = new_store()
+    model: Any = Numbers({id: {"id": id, "n": id} for id in range(9)})
+
+    def make() -> Any:
+        made = model
+        ds = tw.write_dataset(
+            pa.Table.from_pylist(list(model.rows.values())), ADDRESS, max_rows_per_file=3, enable_stable_row_ids=stable
+        )
+        for change in map(Raise, range(5)):
+            change.run(tw, ds)
+            made = change.after(made, 0)
+        return made
+
+    def encoded(*given: object) -> None:
+        raise AssertionError("the codec was asked")
+
+    model = on_stage(store, make, seed=99)
+    monkeypatch.setattr(DataFileWriter, "_encoded", encoded)
+    change: Any = Raise(7)
+    endings = fault_at_every_call(Scene(store, model, listing(store), version=6), change, step=stride(3))
     assert {None, SimulatedCrash, StorageError} <= endings
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tablewright.errors import CorruptTable, InternalError, TablewrightError
 from tablewright.format.fragment import SequenceFile, with_external
@@ -33,6 +33,7 @@ from tablewright.format.manifest_codec import (
 from tablewright.format.naming import parse_manifest_name
 from tablewright.format.transaction import Transaction, decode_transaction
 from tablewright.lazy import cached_property
+from tablewright.values import evolve
 
 __all__ = [
     "ManifestFile",
@@ -118,10 +119,10 @@ def decode_manifest_file(
     """
     manifest, sections = decode_manifest(manifest_section(data, path), path)
     if external is not None:
-        manifest = replace(manifest, fragments=with_external(manifest.fragments, external))
+        manifest = evolve(manifest, fragments=with_external(manifest.fragments, external))
     if sections.index is not None:
         indices, unknown = decode_index_section(section_at(data, sections.index, path, "the index section"), path)
-        manifest = replace(manifest, indices=indices, index_unknown=unknown)
+        manifest = evolve(manifest, indices=indices, index_unknown=unknown)
     named = parse_manifest_name(path)
     if named and named[0] != manifest.version:
         raise CorruptTable(path, (f"it says version {manifest.version}, its name says {named[0]}",))
