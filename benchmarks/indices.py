@@ -16,6 +16,7 @@
   unindexed, no byte of index files is written;
 - upserts of 10,000 keys by BTREE into 1M and 10M rows, and with ``--large`` 50M: cost grows at most 1.5 times in all.
 
+Tables are in memory where it has room, unless ``TMPDIR`` is set (:func:`benchmarks._memory.memory_directory`).
 ``--only btree-ints,lookup`` runs these rows only. ``--rows 1000000`` means tables that are smaller by the same factor
 as 1M is smaller than 10M.
 """
@@ -45,6 +46,7 @@ from benchmarks._index_tables import (
     table_of_vectors,
     turns,
 )
+from benchmarks._memory import memory_directory
 
 from tablewright.storage.identity import SETTLED_NS
 
@@ -372,7 +374,8 @@ def run(only: str | None = None, rows: int = ROWS, large: bool = False) -> bool:
     if unknown := [name for name in names if name not in PARTS]:
         print(f"   There is no row {', '.join(unknown)}: there are {', '.join(PARTS)}.")
         return False
-    directory = Path(tempfile.mkdtemp(prefix="tablewright-bench-"))
+    directory = Path(tempfile.mkdtemp(prefix="tablewright-bench-", dir=memory_directory()))
+    print(f"   tables in {directory.parent}")
     try:
         bench = _Bench(directory, rows, large)
         kept = [PARTS[name](bench) for name in names]
