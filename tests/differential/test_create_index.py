@@ -40,6 +40,7 @@ def rows(start: int, stop: int) -> pa.Table:
             "s": pa.array([None if i % 13 == 5 else f"some word{i % 20}" for i in ids]),
             "l": pa.array([None if i % 17 == 5 else [f"l{i % 4}", f"m{i % 3}"] for i in ids]),
             "a": pa.array([{"b": i % 50, "c": i} for i in ids]),
+            "yes": pa.array([i % 2 == 0 for i in ids]),
         }
     )
 
@@ -246,6 +247,8 @@ CALLS = {
     "two columns": lambda ds: ds.create_scalar_index(["n", "s"], "BTREE"),
     "list": lambda ds: ds.create_scalar_index("l", "BTREE"),
     "struct": lambda ds: ds.create_scalar_index("a", "BTREE"),
+    "bloom filter of lists": lambda ds: ds.create_scalar_index("l", "BLOOMFILTER"),
+    "bloom filter of bools": lambda ds: ds.create_scalar_index("yes", "BLOOMFILTER"),
     "name taken": lambda ds: ds.create_scalar_index("n", "BTREE", replace=False),
     "name of another column": lambda ds: ds.create_scalar_index("s", "BTREE", name="n_idx"),
     "drop unknown": lambda ds: ds.drop_index("nope"),
@@ -258,6 +261,8 @@ WORDS = {
     "two columns": "only support a single column",
     "list": "BTREE/BITMAP index column l must be int",
     "struct": "BTREE/BITMAP index column a must be int",
+    "bloom filter of lists": "A bloom filter index can only be created on a non-nested field",
+    "bloom filter of bools": "Bloom filter index does not support data type",
     "name taken": "Index name 'n_idx' already exists",
     "name of another column": "already exists with different fields",
     "drop unknown": "index not found: name=nope",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyarrow as pa
+
 from tablewright.errors import ColumnNotFound, IndexExists, InvalidRequest, UnknownIndexType, WrongType
 from tablewright.format.field import TOP_LEVEL, Field
 from tablewright.format.field_path import parse_path
@@ -26,13 +28,15 @@ __all__ = ["default_name", "plan_index", "resolve_column"]
 
 _NAMES_MAX = 10_000
 _SCALARS = "int, float, bool, str, large_str, binary, large_binary, decimal, fixed-size-binary, or temporal"
+_HASHED = "int, float32, float64, str, large_str, binary, large_binary, date, time, or timestamp"
 _TYPES = {
     BTREE.name: f"BTREE/BITMAP index column {{}} must be {_SCALARS}",
     BITMAP.name: f"BTREE/BITMAP index column {{}} must be {_SCALARS}",
     LABEL_LIST.name: "LABEL_LIST index column {} must be a list or large list",
     NGRAM.name: "NGRAM index column {} must be a string",
-    BLOOMFILTER.name: "A bloom filter index can only be created on a non-nested field, which column {} is not",
+    BLOOMFILTER.name: f"Bloom filter index does not support data type of column {{}}, which must be {_HASHED}",
 }
+_NESTED = {BLOOMFILTER.name: "A bloom filter index can only be created on a non-nested field, which column {} is not"}
 
 
 def plan_index(snapshot: Snapshot, request: IndexRequest) -> IndexPlan:
@@ -105,9 +109,11 @@ def _check_type(schema: Schema, node: Field, kind: IndexKind) -> None:
     above = [schema.by_id(id) for id in schema.ancestors(node.id)]
     if any(each.logical_type != STRUCT for each in above):
         raise WrongType(f"Column {path} is inside a list or a map: an index is on a column, or on a member of structs.")
-    if node.id in schema.blob_ids or not functions.supported(schema.arrow_field(node.id).type):
-        text = _TYPES.get(kind.name, f"{kind.name} index column {{}} has a type that can't be indexed").format(path)
-        raise WrongType(f"{text}; it is {schema.arrow_field(node.id).type}.")
+    given = schema.arrow_field(node.id).type
+    if node.id in schema.blob_ids or not functions.supported(given):
+        texts = {**_TYPES, **_NESTED} if pa.types.is_nested(given) else _TYPES
+        text = texts.get(kind.name, f"{kind.name} index column {{}} has a type that can't be indexed").format(path)
+        raise WrongType(f"{text}; it is {given}.")
 
 
 def _fragments(fragments: FragmentList, request: IndexRequest) -> FragmentList:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from tests.unit.operations.create_index.tables import snapshot_of, table
 
+import tablewright as tw
 from tablewright.errors import ColumnNotFound, IndexExists, InvalidRequest, WrongType
-from tablewright.format.index_kinds import BTREE
+from tablewright.format.index_kinds import BLOOMFILTER, BTREE
 from tablewright.operations.create_index.options import IndexRequest
 from tablewright.operations.create_index.plan import plan_index
 
 
-def planned(dataset, column="id", **arguments):
-    (segment,) = plan_index(snapshot_of(dataset), IndexRequest(column=column, kind=BTREE, **arguments)).segments
+def planned(dataset, column="id", kind=BTREE, **arguments):
+    (segment,) = plan_index(snapshot_of(dataset), IndexRequest(column=column, kind=kind, **arguments)).segments
     return segment
 
 
@@ -79,3 +81,20 @@ def test_a_dropped_column_is_unknown():
 def test_types_that_can_not_be_indexed(column, words):
     with pytest.raises(WrongType, match=words):
         planned(table(), column)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (pa.scalar(True), "Bloom filter index does not support data type of column c, .*; it is bool"),
+        (pa.scalar(None), "Bloom filter index does not support data type of column c, .*; it is null"),
+        (pa.scalar([1]), "can only be created on a non-nested field, which column c is not; it is list"),
+        (pa.scalar({"x": 1}), "can only be created on a non-nested field, which column c is not; it is struct"),
+    ],
+)
+def test_types_that_a_bloom_filter_does_not_take(value, words):
+    dataset = tw.write_dataset(
+        pa.table({"c": pa.array([value.as_py()], value.type)}), "memory://bloom-filter-types", mode="overwrite"
+    )
+    with pytest.raises(WrongType, match=words):
+        planned(dataset, "c", BLOOMFILTER)
