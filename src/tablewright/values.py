@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from functools import lru_cache
-from itertools import repeat
-from operator import attrgetter, call
+from operator import attrgetter
+from types import MemberDescriptorType
 from typing import Any, TypeVar
 
 __all__ = ["evolve"]
@@ -21,7 +21,7 @@ T = TypeVar("T")
 def evolve(value: T, **changes: Any) -> T:
     """A copy of a dataclass, with these fields changed; ``__post_init__`` is called, where there is one.
 
-    Without slots all fields are copied at once; each slot takes 0.1 µs.
+    Without slots all fields are copied at once; each slot takes 0.1 µs. Cached properties are left out.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, slots=True)
@@ -37,11 +37,12 @@ def evolve(value: T, **changes: Any) -> T:
         raise TypeError(f"{kind.__name__} has no field {', '.join(changes.keys() - puts.keys())}.")
     new = object.__new__(kind)
     if get is None:
-        own = value.__dict__
-        new.__dict__.update(own if len(own) == len(puts) else {name: own[name] for name in puts})  # nothing cached
+        known = value.__dict__.copy()  # in one step: another thread may add a cached property
+        new.__dict__.update(known if len(known) == len(puts) else {name: known[name] for name in puts})
         new.__dict__.update(changes)
     else:
-        any(map(call, puts.values(), repeat(new), get(value)))  # each call returns None, so none is left out
+        for put, old in zip(puts.values(), get(value), strict=True):
+            put(new, old)
         for name, changed in changes.items():
             puts[name](new, changed)
     if is_checked:
@@ -58,7 +59,10 @@ def _fields(kind: type[Any]) -> _Fields:
     names = [field.name for field in fields(kind) if field.init]
     if len(names) < 2 or len(names) < len(fields(kind)):
         raise TypeError(f"{kind.__name__} needs two fields or more, all of them arguments.")
-    if not hasattr(kind, "__slots__"):
-        return dict.fromkeys(names), None, hasattr(kind, "__post_init__")
-    puts = {name: getattr(kind, name).__set__ for name in names}
-    return puts, attrgetter(*names), hasattr(kind, "__post_init__")
+    is_checked = hasattr(kind, "__post_init__")
+    slots = [slot for name in names if isinstance(slot := getattr(kind, name, None), MemberDescriptorType)]
+    if not slots:
+        return dict.fromkeys(names), None, is_checked
+    if len(slots) < len(names):
+        raise TypeError(f"{kind.__name__} needs slots for all of its fields, or for none.")
+    return {name: slot.__set__ for name, slot in zip(names, slots, strict=True)}, attrgetter(*names), is_checked

@@ -120,11 +120,12 @@ def _agree(base: Path, change: Change, *, by_index: bool | None = None) -> None:
 
 
 literals = st.one_of(st.integers(-3, ROWS // 2 + 3), st.sampled_from([2**31, -(2**63), 2**63 - 1, 2**64]))
+widths = st.one_of(st.integers(0, 80), st.integers(0, 350))  # two rows a key: a lookup has 512 rows at most
 predicates = st.one_of(
     literals.map(lambda n: f"key = {n}"),
     st.lists(literals, min_size=1, max_size=8).map(lambda some: f"key IN ({', '.join(map(str, some))})"),
-    st.tuples(literals, st.integers(0, 80)).map(lambda pair: f"key BETWEEN {pair[0]} AND {pair[0] + pair[1]}"),
-    st.tuples(literals, st.integers(0, 80)).map(lambda pair: f"key >= {pair[0]} AND key < {pair[0] + pair[1]}"),
+    st.tuples(literals, widths).map(lambda pair: f"key BETWEEN {pair[0]} AND {pair[0] + pair[1]}"),
+    st.tuples(literals, widths).map(lambda pair: f"key >= {pair[0]} AND key < {pair[0] + pair[1]}"),
 )
 updates = st.sampled_from(
     [

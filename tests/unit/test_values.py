@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import FrozenInstanceError, dataclass, field, replace
+from typing import Generic, TypeVar
 
 import pytest
 
@@ -10,6 +11,8 @@ from tablewright.format.manifest import Manifest
 from tablewright.format.schema import Schema
 from tablewright.lazy import cached_property
 from tablewright.values import evolve
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +81,19 @@ def test_classes_that_it_can_not_copy() -> None:
 
     with pytest.raises(TypeError, match="all of them arguments"):
         evolve(Kept("a"), name="b")
+
+    @dataclass(frozen=True)
+    class Wider(Range):
+        more: int = 0
+
+    with pytest.raises(TypeError, match="Wider needs slots for all of its fields, or for none"):
+        evolve(Wider(1), more=2)
+
+
+def test_a_class_without_slots_on_one_that_has_some() -> None:
+    @dataclass(frozen=True)
+    class Pair(Generic[T]):
+        left: T
+        right: T
+
+    assert evolve(Pair(1, 2), right=3) == Pair(1, 3)

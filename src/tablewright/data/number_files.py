@@ -25,7 +25,8 @@ from tablewright.cache import CacheKind
 from tablewright.errors import CorruptTable, UnsupportedFeature
 from tablewright.format.file_tail import FileTail, decode_tail
 from tablewright.format.logical_types import arrow_type_of
-from tablewright.format.packed_range import Read, decode_range
+from tablewright.format.packed_column import Read
+from tablewright.format.packed_range import decode_range
 from tablewright.format.proto import schema_pb2
 from tablewright.format.wire import decode_message
 from tablewright.storage.base import Store

@@ -4,15 +4,17 @@ A lookup by key wants one row. The codec takes most of a millisecond for it: see
 of a fragment checks (:mod:`.read`) is checked here too: the size of the file, its number of rows, and the types of its
 columns. Where anything differs, ``None`` is returned, and that reader says what it is.
 
-1. Neighbours in a file that is read for the first time are decoded from its bytes alone (:mod:`.number_files`).
-2. Else it is worked out, and kept, where the chunks of the columns are (:mod:`.packed_reads`). Those that have some of
-   the rows are read, and the values of all rows, whichever fragments they are in, are taken out of them at once.
-   Where a column has other pages, neighbours are decoded as in 1.
+1. Neighbours are decoded from the bytes of the file alone (:mod:`.number_files`), if they are all that is wanted, or if
+   the file is read for the first time.
+2. Of other rows it is worked out, and kept, where the chunks of the columns are (:mod:`.packed_reads`). Those that have
+   some of the rows are read.
+3. The values of all fragments are taken out of these chunks at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -30,46 +32,45 @@ from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
 from tablewright.storage.requests import count_request
 
-__all__ = ["read_number_rows", "read_rows_together"]
+__all__ = ["read_number_rows", "read_number_runs"]
 
 Words = npt.NDArray[Any]
-_Part = Words | PickedRows
+_Columns = Sequence[Words] | Sequence[PickedRows]
 
-_FEW = 64
+_PICKED_MAX = 64  # neighbours; of more, whole chunks are unpacked in less time
 
 
 def read_number_rows(
     context: ReadContext, fragment: Fragment, shape: ReadShape, offsets: Offsets
 ) -> pa.RecordBatch | None:
     """The physical rows at ascending offsets, deleted or not; ``None`` if the codec has to read them."""
-    return read_rows_together(context, shape, [(fragment, offsets)])
-
-
-def read_rows_together(
-    context: ReadContext, shape: ReadShape, wanted: Iterable[tuple[Fragment, Offsets]]
-) -> pa.RecordBatch | None:
-    """The rows of some fragments, one after the other; ``None`` if the codec has to read those of one of them."""
-    if not shape.columns or not all(is_number(kind) for _, kind in shape.columns):
+    if not len(offsets) or not _has_numbers_alone(shape):
         return None
-    parts: list[Sequence[_Part]] = []
-    for fragment, offsets in wanted:
-        part = _read(context, fragment, shape, offsets) if len(offsets) else None
-        if part is None:
-            return None
-        parts.append(part)
-    if not parts:
-        return None
-    arrays = []
-    for (_, kind), pieces in zip(shape.columns, zip(*parts, strict=True), strict=True):
-        words = _joined(pieces)
-        if words is None:
-            return None
-        arrays.append(pa.Array.from_buffers(kind, len(words), [None, pa.py_buffer(words)]))
-    return pa.RecordBatch.from_arrays(arrays, schema=shape.schema)
+    columns = _read(context, fragment, offsets, shape, is_alone=True)
+    return None if columns is None else _batch(shape, [columns])
 
 
-def _read(context: ReadContext, fragment: Fragment, shape: ReadShape, offsets: Offsets) -> Sequence[_Part] | None:
-    """The rows of one fragment: a part for each column."""
+def read_number_runs(
+    context: ReadContext, shape: ReadShape, wanted: Sequence[tuple[Fragment, Offsets]]
+) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+    """:func:`read_number_rows` of several fragments, in order: a number of neighbours, and the rows of all of these."""
+    if not _has_numbers_alone(shape):
+        yield len(wanted), None
+        return
+    columns = [_read(context, *each, shape, is_alone=False) for each in wanted]
+    for _, run in groupby(columns, key=lambda each: each is None):
+        same = list(run)
+        yield len(same), _batch(shape, [each for each in same if each is not None])
+
+
+def _has_numbers_alone(shape: ReadShape) -> bool:
+    return bool(shape.columns) and all(is_number(kind) for _, kind in shape.columns)
+
+
+def _read(
+    context: ReadContext, fragment: Fragment, offsets: Offsets, shape: ReadShape, *, is_alone: bool
+) -> _Columns | None:
+    """The rows of one fragment, column by column."""
     files = files_to_open(context, fragment, shape)
     if len(files) != 1:
         return None
@@ -84,38 +85,46 @@ def _read(context: ReadContext, fragment: Fragment, shape: ReadShape, offsets: O
         if [opened.columns[place].type for place in places] != [kind for _, kind in shape.columns]:
             return None
         are_neighbours = stop - first == len(offsets)
-        if not are_neighbours or (opened.was_known and len(offsets) <= _FEW):
+        picked = None
+        if not are_neighbours or (not is_alone and opened.was_known and len(offsets) <= _PICKED_MAX):
             picked = _picked(opened, places, offsets)
-            if picked is not None or not are_neighbours:
-                return picked
-        return opened.words(places, first, stop)
+        return opened.words(places, first, stop) if picked is None and are_neighbours else picked
 
 
-def _picked(opened: NumberFile, places: Sequence[int], offsets: Offsets) -> list[_Part] | None:
+def _picked(opened: NumberFile, places: Sequence[int], offsets: Offsets) -> list[PickedRows] | None:
+    columns = [chunks for chunks in packed_chunks(opened, places) if chunks is not None]
+    if len(columns) < len(places):
+        return None
     count_request("read chunks", path=opened.path)
-    found: list[_Part] = []
-    for chunks in packed_chunks(opened, places):
-        rows = None if chunks is None else chunks.pick(offsets, opened.read_bytes)
-        if rows is None:
-            return None
-        found.append(rows)
-    return found
+    found = [chunks.pick(offsets, opened.read_bytes) for chunks in columns]
+    ready = [rows for rows in found if rows is not None]
+    return ready if len(ready) == len(found) else None
 
 
-def _joined(pieces: Sequence[_Part]) -> Words | None:
-    """The values of a column; ``None`` if chunks can't be what they should: the codec says what is wrong."""
-    picked = [piece for piece in pieces if isinstance(piece, PickedRows)]
-    if not picked:
-        ready = [piece for piece in pieces if not isinstance(piece, PickedRows)]
-        return ready[0] if len(ready) == 1 else np.concatenate(ready)
+def _batch(shape: ReadShape, parts: Sequence[_Columns]) -> pa.RecordBatch | None:
+    """The rows of all parts, one after the other; ``None`` without any, or if chunks can't be what they should."""
+    if not parts:
+        return None
     try:
-        values = PickedRows.join(picked).values()
+        columns = [_joined(pieces) for pieces in zip(*parts, strict=True)]
     except ValueError:
         return None
-    if len(picked) == len(pieces):
-        return values
-    each = iter(np.split(values, np.cumsum([len(piece) for piece in picked])[:-1]))
-    return np.concatenate([next(each) if isinstance(piece, PickedRows) else piece for piece in pieces])
+    arrays = [
+        pa.Array.from_buffers(kind, len(words), [None, pa.py_buffer(words)])
+        for (_, kind), words in zip(shape.columns, columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=shape.schema)
+
+
+def _joined(pieces: Sequence[Words | PickedRows]) -> Words:
+    """The values of a column; ``ValueError`` if chunks can't be what they should."""
+    found: list[Words] = []
+    for _, run in groupby(pieces, key=type):
+        same = list(run)
+        picked = [piece for piece in same if isinstance(piece, PickedRows)]
+        ready = [piece for piece in same if not isinstance(piece, PickedRows)]
+        found += [PickedRows.join(picked).values()] if picked else ready
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 def _is_as_told(opened: NumberFile, file: DataFile, fragment: Fragment, table: Schema) -> bool:

@@ -1,7 +1,8 @@
-"""Single values of a column of numbers in a local file, read without the codec: for searches at thousands of places.
+"""Single values of a column of numbers in a local file, read without the codec.
 
-:mod:`tablewright.format.packed_column` knows the layout. The file is mapped into memory, so that a value costs no
-system call (:mod:`.mapped`). Where chunks are is cached by what identifies the file.
+:mod:`tablewright.format.packed_column` knows the layout. Where chunks are is cached by what identifies the file
+(:func:`packed_chunks`). For searches at thousands of places the file is mapped into memory, so that a value costs no
+system call (:mod:`.mapped`); the few chunks of a lookup are read (:mod:`.number_rows`).
 
 A file elsewhere, or a column with another encoding, has no such reader: the codec reads it.
 """

@@ -161,14 +161,15 @@ class FragmentReader:
         """Ask for all physical rows, as one batch if the codec can; it begins at once, before the result is used."""
         return self._range(0, self.fragment.physical_rows, self.fragment.physical_rows)
 
-    def start_at(self, offsets: Offsets) -> Iterator[Rows]:
+    def start_at(self, offsets: Offsets, rows_per_batch: int | None = None) -> Iterator[Rows]:
         """Ask for the rows at ``offsets`` (ascending, each once), deleted or not; it begins as :meth:`start` does."""
         first, count = int(offsets[0]), len(offsets)
+        step = count if rows_per_batch is None else min(count, rows_per_batch)
         if int(offsets[-1]) - first + 1 == count:
-            return self._range(first, first + count, count)
+            return self._range(first, first + count, step)
         if not self._files:
-            return self.take(offsets, count)
-        return self._taken([file.reader.take(offsets, count) for file in self._files], offsets)
+            return self.take(offsets, step)
+        return self._taken([file.reader.take(offsets, step) for file in self._files], offsets)
 
     def _range(self, start: int, stop: int, rows_per_batch: int) -> Iterator[Rows]:
         if not self._files:

@@ -5,16 +5,21 @@ sorted column wants single values at thousands of places, so the two encodings t
 here: *flat* and *inline bit-packing* in mini-blocks of file version 2.2. All other columns are left to the codec.
 
 1. A page has two buffers: a ``u32`` per chunk (size in words of 8 bytes, logarithm of its rows), and the chunks.
-2. A chunk is a header of 8 bytes and its values. Flat values lie one after the other. Packed ones begin with their
-   number of bits, *w*; 1,024 values of *w* bits follow, interleaved in *lanes* (:meth:`LoadedChunks.values`).
+2. A chunk is a header of 8 bytes, which has the size of the values, and these. Flat values lie one after the other.
+   Packed ones begin with their number of bits, *w*; 1,024 values of *w* bits follow, interleaved in *lanes*
+   (:meth:`LoadedChunks.values`).
 3. The value at a row is then found by arithmetic, for any number of rows at once.
+
+The bytes of chunks are taken out of the whole file (:func:`load_chunks`) or read chunk by chunk (:meth:`Chunks.pick`).
+Headers are compared with the sizes in the table, so a place that was damaged gives no value.
 
 Format: ``docs/format/data-files.md#chunks-of-numbers``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -32,7 +37,9 @@ __all__ = [
     "Chunks",
     "LoadedChunks",
     "PickedRows",
+    "Read",
     "decode_chunks",
+    "have_sizes",
     "lanes_of",
     "load_chunks",
 ]
@@ -45,10 +52,12 @@ Read = Callable[[int, int], bytes]
 CHUNK_ROWS_MAX = 4096
 _WORD = 8
 HEADER_BYTES = 8
+_HEADER = struct.Struct("<HI")  # the number of levels, which is 0, and the bytes of the values; two bytes fill it up
 PACKED_ROWS = 1024
 _LOG_BYTES_PER_BIT = 7  # 1,024 values of one bit
 _BITS = (8, 16, 32, 64)
 _LOG = {8: 3, 16: 4, 32: 5, 64: 6}
+_OTHER_SIZE = "a chunk of its values has another size than it says"
 _LANE_ORDER = np.array([0, 4, 2, 6, 1, 5, 3, 7])
 
 
@@ -77,7 +86,9 @@ class Chunks:
         return self.begins.searchsorted(rows, "right") - 1
 
     def pick(self, rows: Longs, read: Read) -> PickedRows | None:
-        """The chunks of some ascending rows, read; ``None`` if a row has none, or ``read`` returns too few bytes."""
+        """The chunks of some ascending rows, read; ``None`` if a row has none, or if their bytes can't be what they
+        should.
+        """
         owners = self.owners(rows)
         if owners[0] < 0:
             return None
@@ -88,10 +99,17 @@ class Chunks:
         sizes = [end - begin for begin, end in ranges]
         if [len(data) for data in found] != sizes:
             return None
-        starts = list(accumulate(sizes[:-1], initial=0))
-        begins = np.repeat(starts, [end - begin for begin, end in pairwise(edges)])
-        facts = self.widths[owners], self.is_packed[owners]
-        return PickedRows(self.bits, b"".join(found), begins, rows - self.begins[owners], *facts)
+        starts, data = list(accumulate(sizes[:-1], initial=0)), b"".join(found)
+        if not have_sizes(data, starts, sizes):
+            return None
+        return PickedRows(
+            bits=self.bits,
+            data=data,
+            begins=np.repeat(starts, [end - begin for begin, end in pairwise(edges)]),
+            places=rows - self.begins[owners],
+            widths=self.widths[owners],
+            is_packed=self.is_packed[owners],
+        )
 
 
 def decode_chunks(column: bytes, num_rows: int, read: Read) -> Chunks | None:
@@ -240,11 +258,28 @@ def lanes_of(bits: int) -> tuple[int, Longs]:
 
 
 def load_chunks(chunks: Chunks, which: Longs, data: npt.NDArray[np.uint8], begins: Longs) -> LoadedChunks:
-    """The chunks ``which``, whose bytes lie in ``data``, each from its number in ``begins`` on.
+    """The chunks ``which``, whose bytes lie in ``data``, each from its number in ``begins`` on, a multiple of 8.
 
-    ``ValueError`` if a packed chunk says another number of bits than its size does.
+    ``ValueError`` if a chunk says another size, or another number of bits, than the table of its page does.
     """
+    headers = data[: len(data) // _WORD * _WORD].view("<u8")[begins // _WORD]
+    said = (headers >> np.uint64(16)) & np.uint64(0xFFFFFFFF)
+    whole = HEADER_BYTES + (said.astype(np.int64) + (_WORD - 1)) // _WORD * _WORD
+    if np.any((headers & np.uint64(0xFFFF)) != 0) or np.any(whole != chunks.ends[which] - chunks.offsets[which]):
+        raise ValueError(_OTHER_SIZE)
     return _loaded(chunks.bits, chunks.is_packed[which], chunks.widths[which], data, begins)
+
+
+def have_sizes(data: bytes, begins: Iterable[int], sizes: Iterable[int]) -> bool:
+    """Whether chunks, which begin at these places of ``data``, say that they have these sizes.
+
+    For few of them; :func:`load_chunks` compares many at once.
+    """
+    for begin, size in zip(begins, sizes, strict=True):
+        levels, nbytes = _HEADER.unpack_from(data, begin)
+        if levels or HEADER_BYTES + (nbytes + _WORD - 1) // _WORD * _WORD != size:
+            return False
+    return True
 
 
 def _loaded(
@@ -258,7 +293,7 @@ def _loaded(
     first = (begins + HEADER_BYTES) * 8 // bits
     width = np.where(is_packed, widths, 0).astype(np.int64)
     if np.any(words[first[is_packed]] != width[is_packed].astype(words.dtype)):
-        raise ValueError("a chunk of its values has another size than it says")
+        raise ValueError(_OTHER_SIZE)
     return LoadedChunks(words, first, width, is_packed)
 
 

@@ -10,22 +10,20 @@ Format: ``docs/format/data-files.md#chunks-of-numbers``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tablewright.format.packed_column import CHUNK_ROWS_MAX, HEADER_BYTES, PACKED_ROWS, lanes_of
+from tablewright.format.packed_column import CHUNK_ROWS_MAX, HEADER_BYTES, PACKED_ROWS, Read, have_sizes, lanes_of
 from tablewright.format.packed_pages import NumberPage, decode_pages
 
-__all__ = ["Read", "decode_range"]
+__all__ = ["decode_range"]
 
 Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[Any]
-Read = Callable[[int, int], bytes]
 
 _WORD = 8
 
@@ -64,7 +62,7 @@ def _part(page: NumberPage, low: int, high: int, read: Read) -> Words | None:
         return None
     nbytes = sum(chunks.sizes)
     data = read(chunks.begin, chunks.begin + nbytes)
-    if len(data) != nbytes:
+    if len(data) != nbytes or not have_sizes(data, accumulate(chunks.sizes[:-1], initial=0), chunks.sizes):
         return None
     parts = _values(np.frombuffer(data, kind), chunks, is_packed=page.is_packed)
     if parts is None:

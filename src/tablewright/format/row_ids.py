@@ -102,9 +102,10 @@ class RowIdSequence:
 
     @classmethod
     def join(cls, sequences: Iterable[RowIdSequence], gone: npt.NDArray[Any] | RowSet | None = None) -> RowIdSequence:
-        """The ids of all sequences, one after the other, in few bytes. Precondition: they share no id.
+        """The ids of all sequences, one after the other, in few bytes.
 
-        Rows at the offsets ``gone`` among all of them are left out.
+        Rows at the offsets ``gone`` among all of them are left out. Precondition: of the others, none share an id. A
+        row that was updated keeps its id: its old place and its new one may be in two of the sequences.
 
         >>> parts = [RowIdSequence.from_range(at, at + 10) for at in range(0, 100_000, 10)]
         >>> RowIdSequence.join(parts).segments
@@ -112,7 +113,10 @@ class RowIdSequence:
         >>> RowIdSequence.join(parts, np.arange(20, 100_000)).segments
         (Range(start=0, end=20),)
         """
-        segments = tuple(segment for sequence in sequences for segment in sequence.segments if segment.count)
+        every = list(sequences)
+        if len(every) == 1:
+            return every[0] if gone is None else every[0].without(gone)
+        segments = tuple(segment for sequence in every for segment in sequence.segments if segment.count)
         if gone is not None and len(gone):
             return cls(segments).without(gone)
         if len(segments) <= 1:

@@ -249,7 +249,7 @@ def distinct_offsets(rows: npt.NDArray[np.integer] | RowSet) -> Offsets:
     """
     if isinstance(rows, RowSet):
         return rows.to_numpy()
-    offsets = rows.astype(np.int64)
+    offsets = rows.astype(np.int64, copy=False)
     return offsets if np.all(offsets[1:] > offsets[:-1]) else np.unique(offsets)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from tablewright.engine.choose import Choice, choose_engine
 from tablewright.engine.costs import Workload
 from tablewright.snapshot.snapshot import Snapshot
+from tablewright.values import evolve
 from tablewright.world import World
 
 __all__ = ["Table"]
@@ -40,7 +41,7 @@ class Table:
 
     def at(self, snapshot: Snapshot) -> Table:
         """The same table at another version."""
-        return Table(snapshot, self.engine, self.spark)
+        return evolve(self, snapshot=snapshot)
 
     def choose(self, work: Workload, *, stays_here: str | None = None) -> Choice:
         """The engine for some work. ``stays_here`` is the reason why it can't be sent to another process."""

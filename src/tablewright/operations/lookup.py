@@ -1,8 +1,8 @@
 """Lookups of scans: the few rows that an index knows (:mod:`tablewright.reading.lookup`) are read without a plan.
 
 1. *Recognise* a filter of one column, in a scan without other wishes.
-2. *Look up* its rows. Where there are many, or no index knows them, ``None`` is returned, and the scan is planned as
-   any other.
+2. *Look up* its rows. Where they are many, or large, or no index knows them, ``None`` is returned, and the scan is
+   planned as any other.
 3. *Read* the rows. What is read for some columns holds for all versions with the same schema, and is kept.
 
 Results are those of the scan (:mod:`tablewright.operations.scan`), in the same order.
@@ -10,26 +10,23 @@ Results are those of the scan (:mod:`tablewright.operations.scan`), in the same 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable
 
 import pyarrow as pa
 
-from tablewright.data.prefetch import spread
 from tablewright.format.blobs import as_descriptions
-from tablewright.format.fragment import Fragment
-from tablewright.format.row_set import Offsets
 from tablewright.indices.rows import RowsByFragment
 from tablewright.operations.scan import ScanOptions
-from tablewright.reading.known_rows import KnownReads, KnownRows, read_known_numbers
+from tablewright.reading.known_rows import KnownReads, KnownRows, read_known_rows
 from tablewright.reading.lookup import LookupFilter, plan_lookup, recognised
 from tablewright.reading.projection import select_columns
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.snapshot.standing import while_it_stands
-from tablewright.storage.together import answers_slowly
 
 __all__ = ["lookup_count", "lookup_table"]
 
 _READS_MAX = 64
+_BYTES_MAX = 64 << 20  # of more, a scan reads one batch after the other
 
 
 _reads: dict[Hashable, KnownReads] = {}
@@ -44,7 +41,10 @@ def lookup_table(snapshot: Snapshot, options: ScanOptions) -> pa.Table | None:
     with while_it_stands(snapshot):
         lookup = plan_lookup(snapshot, wish)
         rows = None if lookup is None else lookup.rows()
-        return None if rows is None else _table(snapshot, reads, rows)
+        wanted = None if rows is None else _known_rows(snapshot, rows)
+        if wanted is None or reads.bytes_of(wanted) > _BYTES_MAX:
+            return None
+        return pa.Table.from_batches(read_known_rows(snapshot, reads, wanted), reads.plan.selection.schema)
 
 
 def lookup_count(snapshot: Snapshot, options: ScanOptions) -> int | None:
@@ -88,22 +88,9 @@ def _read_plan(snapshot: Snapshot, options: ScanOptions) -> KnownReads:
     return reads
 
 
-def _table(snapshot: Snapshot, reads: KnownReads, rows: RowsByFragment) -> pa.Table:
+def _known_rows(snapshot: Snapshot, rows: RowsByFragment) -> list[KnownRows]:
+    """Rows in the order of the table."""
     every = snapshot.fragments
-    places = sorted((every.position(id), chosen.to_numpy()) for id, chosen in rows.items())
     first_rows = every.first_rows
-    found = [(every[position], int(first_rows[position]), offsets) for position, offsets in places]
-    batches = read_known_numbers(snapshot, reads, found) if len(found) > 1 else None
-    if batches is None:
-        batches = [batch for part in _each(snapshot, reads, found) for batch in part]
-    return pa.Table.from_batches(batches, reads.plan.selection.schema)
-
-
-def _each(
-    snapshot: Snapshot, reads: KnownReads, found: Sequence[tuple[Fragment, int, Offsets]]
-) -> Iterable[list[pa.RecordBatch]]:
-    """The rows of each fragment. The codec reads all of them at the same time."""
-    if len(found) > 1 and answers_slowly(snapshot.world.store):
-        return spread(lambda each: KnownRows(snapshot, reads, *each).batches(), found)
-    begun = [KnownRows(snapshot, reads, *each) for each in found]
-    return [part.batches() for part in begun]
+    places = sorted((every.position(id), chosen) for id, chosen in rows.items() if chosen)
+    return [KnownRows(every[at], int(first_rows[at]), chosen.to_numpy()) for at, chosen in places]

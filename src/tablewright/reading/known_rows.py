@@ -5,15 +5,16 @@ Tests: ``tests/unit/operations/test_lookup.py``, ``tests/differential/test_known
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from tablewright.data.context import ReadContext
-from tablewright.data.number_rows import read_number_rows, read_rows_together
-from tablewright.data.read import FragmentReader, Rows, beside
+from tablewright.data.number_rows import read_number_rows, read_number_runs
+from tablewright.data.prefetch import spread
+from tablewright.data.read import FragmentReader, beside
 from tablewright.data.shape import ReadShape
 from tablewright.data.system_columns import SystemColumns
 from tablewright.format.fragment import Fragment
@@ -21,11 +22,14 @@ from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
 from tablewright.reading.fragment import ReadPlan
 from tablewright.reading.projection import Selection
+from tablewright.storage.together import answers_slowly
 
-__all__ = ["KnownReads", "KnownRows", "read_known_numbers"]
+__all__ = ["KnownReads", "KnownRows", "read_known_rows"]
 
 _FEW_ROWS = 64
 _FEW_BYTES = 1 << 20
+_ROWS_PER_BATCH = 64  # rows may be wide, and texts of a batch have 2 GiB at most
+_OPEN_MAX = 16  # fragments whose files are open at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,68 +46,82 @@ class KnownReads:
         plan = ReadPlan.of_known_rows(table, selection)
         return cls(table, plan, plan.shapes()[1])
 
+    def bytes_of(self, wanted: Iterable[KnownRows]) -> int:
+        """About how many bytes some rows have."""
+        return sum(len(each.offsets) * self.shape.sizes.bytes_per_row(each.fragment) for each in wanted)
+
     def are_few(self, fragment: Fragment, rows: int) -> bool:
         """Whether this many rows of a fragment are read at once."""
         return rows <= _FEW_ROWS and rows * self.shape.sizes.bytes_per_row(fragment) <= _FEW_BYTES
 
 
-class KnownRows:
-    """Rows of one fragment at ascending ``offsets``. The codec, if it has to read them, does so from the
-    moment this is made.
-    """
+class KnownRows(NamedTuple):
+    """Rows of one fragment at ascending offsets, deleted or not. ``first_row``: how many rows come before it."""
 
-    def __init__(
-        self, context: ReadContext, reads: KnownReads, fragment: Fragment, first_row: int, offsets: Offsets
-    ) -> None:
-        self._context, self._plan, self._first_row = context, reads.plan, first_row
-        self._fragment, self._count = fragment, len(offsets)
-        self._reader: FragmentReader | None = None
-        batch = read_number_rows(context, fragment, reads.shape, offsets)
-        if batch is not None:
-            self._parts: Iterator[Rows] = iter((Rows(batch, chosen=offsets),))
-            return
-        self._reader = FragmentReader(context, fragment, reads.shape)
-        self._parts = self._reader.start_at(offsets)
+    fragment: Fragment
+    first_row: int
+    offsets: Offsets
+
+
+def read_known_rows(context: ReadContext, reads: KnownReads, wanted: Sequence[KnownRows]) -> list[pa.RecordBatch]:
+    """The rows as asked for, in the order given. Numbers of neighbouring fragments are one batch where they can."""
+    if len(wanted) == 1:
+        (fragment, _, offsets), shape = wanted[0], reads.shape
+        runs: Iterable[tuple[int, pa.RecordBatch | None]] = [(1, read_number_rows(context, fragment, shape, offsets))]
+    else:
+        runs = read_number_runs(context, reads.shape, [(each.fragment, each.offsets) for each in wanted])
+    found, done = list[pa.RecordBatch](), 0
+    for count, numbers in runs:
+        run, done = wanted[done : done + count], done + count
+        if numbers is not None:
+            found += _with_system(context, reads, run, numbers)
+            continue
+        for each, parts in zip(run, _decoded(context, reads.shape, run), strict=True):
+            begin = 0
+            for part in parts:
+                rows = each._replace(offsets=each.offsets[begin : begin + len(part)])
+                found += _with_system(context, reads, [rows], part)
+                begin += len(part)
+    return [reads.plan.selection.shape(batch) for batch in found]
+
+
+def _with_system(
+    context: ReadContext, reads: KnownReads, wanted: Sequence[KnownRows], batch: pa.RecordBatch
+) -> list[pa.RecordBatch]:
+    """The rows with row ids, addresses and the like, where these are asked for: a batch for each fragment."""
+    system = reads.plan.rest.system
+    if not system:
+        return [batch]
+    found, done = [], 0
+    for fragment, first_row, offsets in wanted:
+        values = SystemColumns(context, fragment, first_row).batch(system, offsets)
+        found.append(beside(batch.slice(done, len(offsets)), values))
+        done += len(offsets)
+    return found
+
+
+def _decoded(context: ReadContext, shape: ReadShape, wanted: Sequence[KnownRows]) -> Iterator[list[pa.RecordBatch]]:
+    """The rows of each fragment, by the codec, which works on some fragments at the same time."""
+    if len(wanted) > 1 and answers_slowly(context.store_of(None)):
+        yield from spread(lambda each: _Decoding(context, shape, each).batches(), wanted)
+        return
+    for begin in range(0, len(wanted), _OPEN_MAX):
+        begun = [_Decoding(context, shape, each) for each in wanted[begin : begin + _OPEN_MAX]]
+        yield from (each.batches() for each in begun)
+
+
+class _Decoding:
+    """Rows of one fragment that the codec reads from the moment this is made."""
+
+    def __init__(self, context: ReadContext, shape: ReadShape, wanted: KnownRows) -> None:
+        self._reader, self._count = FragmentReader(context, wanted.fragment, shape), len(wanted.offsets)
+        self._parts = self._reader.start_at(wanted.offsets, _ROWS_PER_BATCH)
 
     def batches(self) -> list[pa.RecordBatch]:
-        """The rows as asked for; called once."""
-        found = _rows(self._parts, self._count)
-        if self._reader is not None:
-            self._reader.release()
-        batches = [rows.batch for rows in found]
-        if wanted := self._plan.rest.system:
-            system = SystemColumns(self._context, self._fragment, self._first_row)
-            batches = [beside(rows.batch, system.batch(wanted, rows.offsets)) for rows in found]
-        return [self._plan.selection.shape(batch) for batch in batches]
-
-
-def read_known_numbers(
-    context: ReadContext, reads: KnownReads, wanted: Sequence[tuple[Fragment, int, Offsets]]
-) -> list[pa.RecordBatch] | None:
-    """Few rows of some fragments, each given with the number of its first row, as asked for, in one batch if they can.
-
-    ``None`` if the codec has to read those of one of them, each in its own way (:class:`KnownRows`).
-    """
-    batch = read_rows_together(context, reads.shape, [(fragment, offsets) for fragment, _, offsets in wanted])
-    if batch is None:
-        return None
-    system, found = reads.plan.rest.system, [batch]
-    if system:
-        ends = np.cumsum([len(offsets) for _, _, offsets in wanted]).tolist()
-        found = [
-            beside(
-                batch.slice(end - len(offsets), len(offsets)),
-                SystemColumns(context, fragment, first_row).batch(system, offsets),
-            )
-            for end, (fragment, first_row, offsets) in zip(ends, wanted, strict=True)
-        ]
-    return [reads.plan.selection.shape(each) for each in found]
-
-
-def _rows(parts: Iterator[Rows], count: int) -> list[Rows]:
-    """Parts of this many rows in all: the codec is not asked for the end, which costs as much as a part."""
-    found: list[Rows] = []
-    while count > 0 and (part := next(parts, None)) is not None:
-        found.append(part)
-        count -= len(part)
-    return found
+        """Called once. The codec is not asked for the end, which costs as much as a part."""
+        found, count = list[pa.RecordBatch](), self._count
+        while count > 0 and (part := next(self._parts, None)) is not None:
+            found.append(part.batch)
+            count -= len(part)
+        self._reader.release()
+        return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +12,12 @@ import pytest
 
 import tablewright as tw
 from tablewright.data.number_files import open_numbers
-from tablewright.data.number_rows import read_number_rows, read_rows_together
+from tablewright.data.number_rows import read_number_rows, read_number_runs
 from tablewright.data.packed_reads import packed_chunks
 from tablewright.data.read import FragmentReader
 from tablewright.data.shape import ReadShape
 from tablewright.errors import CorruptTable
+from tablewright.format.fragment import Fragment
 from tablewright.snapshot.snapshot import Snapshot, open_snapshot
 from tablewright.storage import open_store
 from tablewright.world import World
@@ -60,6 +62,25 @@ def test_rows_are_those_of_the_reader(place: Path) -> None:
 KINDS = [pa.int8(), pa.uint16(), pa.int32(), pa.int64(), pa.uint64(), pa.float32(), pa.float64(), pa.timestamp("us")]
 
 
+Wanted = list[tuple[Fragment, Any]]
+
+
+def read_in_runs(snapshot: Snapshot, shape: ReadShape, wanted: Wanted) -> list[tuple[int, bool]]:
+    """The runs, each with whether the codec has to read it; the rows of others are compared with the reader's."""
+    runs, done = [], 0
+    for count, batch in read_number_runs(snapshot, shape, wanted):
+        runs.append((count, batch is None))
+        run, done = wanted[done : done + count], done + count
+        if batch is not None:
+            parts = [part for each in run for part in FragmentReader(snapshot, each[0], shape).start_at(each[1])]
+            expected = pa.Table.from_batches([part.batch for part in parts])
+            assert batch.schema == shape.schema and batch.num_rows == expected.num_rows
+            for found, column in zip(batch.columns, expected.columns, strict=True):
+                assert found.to_numpy().tobytes() == column.to_numpy().tobytes()
+    assert done == len(wanted)
+    return runs
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_rows_of_several_fragments_together(tmp_path: Path, kind: pa.DataType) -> None:
     """Packed, flat and constant pages; read for the first time, and again. Any rows, as the reader has them."""
@@ -77,26 +98,38 @@ def test_rows_of_several_fragments_together(tmp_path: Path, kind: pa.DataType) -
         shape = shape_of(snapshot, *names)
         for picks in ([[3], [], []], [[0, 1299], [5, 6, 7], [399]], [[1024], [0], [0, 1]], [[1], [2, 9], []]):
             wanted = [(snapshot.fragments[at], np.array(rows)) for at, rows in enumerate(picks) if rows]
-            expected = pa.Table.from_batches(
-                [part.batch for each in wanted for part in FragmentReader(snapshot, each[0], shape).start_at(each[1])]
-            )
             for _ in range(2):
-                found = read_rows_together(snapshot, shape, wanted)
-                if found is None:  # the codec reads scattered rows of a constant
-                    assert "same" in names and any(len(rows) > 1 and np.ptp(rows) >= len(rows) for _, rows in wanted)
-                    continue
-                assert [column.to_numpy().tobytes() for column in found.columns] == [
-                    column.to_numpy().tobytes() for column in expected.columns
-                ]
-                assert found.schema == shape.schema
+                runs = read_in_runs(snapshot, shape, wanted)
+                if "same" not in names:
+                    assert runs == [(len(wanted), False)]
+                else:  # the codec reads scattered rows of a constant
+                    scattered = [bool(np.ptp(rows) >= len(rows)) for _, rows in wanted]
+                    assert [by_codec for count, by_codec in runs for _ in range(count)] == scattered
 
 
-def test_rows_together_need_rows_of_each(place: Path) -> None:
-    snapshot = opened(place)
-    shape, fragment = shape_of(snapshot, "id"), snapshot.fragments[0]
-    assert read_rows_together(snapshot, shape, []) is None
-    assert read_rows_together(snapshot, shape, [(fragment, np.array([1])), (fragment, np.array([], np.int64))]) is None
-    assert read_rows_together(snapshot, shape, [(fragment, np.array([1])), (fragment, np.array([3000]))]) is None
+def test_a_fragment_that_the_codec_reads_is_a_run_of_its_own(tmp_path: Path) -> None:
+    """One with a null; ranges of many rows, which are unpacked as a whole, beside rows that are picked."""
+    with_null = pa.array([*range(1299), None])
+    for values in (
+        pa.array(np.arange(1300) * 7),
+        pa.array(np.arange(1300) * 9),
+        with_null,
+        with_null,
+        pa.array([5] * 9),
+    ):
+        tw.write_dataset(pa.table({"id": values}), tmp_path, mode="append")
+    snapshot = opened(tmp_path)
+    shape, some, many = shape_of(snapshot, "id"), np.array([3, 8]), np.arange(2, 90)
+    first, second, third, fourth, last = snapshot.fragments
+    one = np.array([4])
+    assert read_in_runs(snapshot, shape, [(first, some), (second, one), (third, one), (fourth, some), (last, one)]) == [
+        (2, False),
+        (2, True),
+        (1, False),
+    ]
+    assert read_in_runs(snapshot, shape, [(third, some), (first, some), (second, many)]) == [(1, True), (2, False)]
+    assert read_in_runs(snapshot, shape, [(first, some), (second, np.array([1299, 1300]))]) == [(1, False), (1, True)]
+    assert read_in_runs(snapshot, shape, []) == []
 
 
 def test_damaged_chunks_are_left_to_the_codec(place: Path) -> None:
@@ -110,13 +143,19 @@ def test_damaged_chunks_are_left_to_the_codec(place: Path) -> None:
         (chunks,) = packed_chunks(numbers, [0])
         assert chunks is not None and chunks.is_packed.all()
     data = bytearray(file.read_bytes())
-    data[int(chunks.offsets[0]) + 8] ^= 1
-    file.write_bytes(data)
-    for _ in range(2):
-        assert rows(snapshot, shape, 5, 6) is None
-        assert read_number_rows(snapshot, fragment, shape, np.array([5, 2000])) is None
-        later = read_number_rows(snapshot, fragment, shape, np.array([1024, 2000]))
-        assert later is not None and later.column(0).to_pylist() == [1024 * 977, 2000 * 977]
+    for at in (0, 2, 5, 8):  # in its header, and its number of bits
+        data[int(chunks.offsets[0]) + at] ^= 1
+        file.write_bytes(data)
+        for _ in range(2):
+            assert rows(snapshot, shape, 5, 6) is None
+            assert read_number_rows(snapshot, fragment, shape, np.array([5, 2000])) is None
+            assert read_in_runs(snapshot, shape, [(fragment, np.array([1024, 2000])), (fragment, np.array([5]))]) in (
+                [(1, False), (1, True)],
+                [(2, True)],  # the chunk was read before it was found out
+            )
+            later = read_number_rows(snapshot, fragment, shape, np.array([1024, 2000]))
+            assert later is not None and later.column(0).to_pylist() == [1024 * 977, 2000 * 977]
+        data[int(chunks.offsets[0]) + at] ^= 1
 
 
 def test_what_the_codec_reads(place: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,30 @@ def test_a_chunk_that_says_more_bits_than_it_has() -> None:
         data[at : at + 8] = np.frombuffer(np.uint64(width).tobytes(), np.uint8)
         with pytest.raises(ValueError, match="another size than it says"):
             load_chunks(chunks, np.arange(len(chunks.offsets)), data, chunks.offsets)
+
+
+@pytest.mark.parametrize("is_packed", [True, False], ids=["packed", "flat"])
+def test_a_place_that_is_not_that_of_a_chunk(is_packed: bool) -> None:
+    """The header of a chunk says its size: where it says another one, there is no value."""
+    numbers = np.arange(5000) * 1_000_003 if is_packed else np.random.default_rng(0).integers(-(2**63), 2**63 - 1, 5000)
+    store, chunks = chunks_of(pa.array(numbers))
+    assert chunks is not None and chunks.is_packed.all() == is_packed
+    data, rows = np.frombuffer(store.get("a.lance"), np.uint8), np.array([3, 4000])
+    assert picked(chunks, rows, data) == numbers[rows].tolist()
+    for shift in (8, 1024, -8):
+        moved = replace(chunks, offsets=chunks.offsets + shift, ends=chunks.ends + shift)
+        with pytest.raises(ValueError, match="another size than it says"):
+            load_chunks(moved, np.array([0, 2]), data, moved.offsets[[0, 2]])
+        assert picked(moved, rows, data) is None
+    for at in (0, 1, 2, 3, 4, 5):
+        damaged = data.copy()
+        damaged[int(chunks.offsets[0]) + at] ^= 0x40
+        with pytest.raises(ValueError, match="another size than it says"):
+            load_chunks(chunks, np.array([0]), damaged, chunks.offsets[:1])
+        assert picked(chunks, rows, damaged) is None
+        assert picked(chunks, rows[1:], damaged) == numbers[rows[1:]].tolist()
+
+
+def picked(chunks: Chunks, rows: Any, data: Any) -> list[int] | None:
+    found = chunks.pick(rows, lambda begin, end: bytes(data[begin:end]))
+    return None if found is None else found.values().view(np.int64).tolist()

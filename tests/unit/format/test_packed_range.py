@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tablewright.data.encoder import DataFileWriter
 from tablewright.data.file_end import FileEnd, read_end
+from tablewright.format.packed_pages import decode_pages
 from tablewright.format.packed_range import decode_range
 from tablewright.storage import open_store
 
@@ -98,6 +99,22 @@ def test_rows_that_are_not_there() -> None:
     assert decoded(end, 5000, 5000) is None
     assert decode_range(end.tail.columns[0], 5001, 0, 10, end.read) is None
     assert decode_range(b"\xff", 5000, 0, 10, end.read) is None
+
+
+@pytest.mark.parametrize("at", range(6))
+@pytest.mark.parametrize("which", [0, 1], ids=["packed", "flat"])
+def test_a_header_of_a_chunk_that_says_another_size(which: int, at: int) -> None:
+    end = DAMAGED[which]
+    (_, page), *_ = decode_pages(end.tail.columns[0], end.num_rows)
+
+    def read(begin: int, stop: int) -> bytes:
+        data = bytearray(end.read(begin, stop))
+        if begin == page.data[0]:
+            data[at] ^= 0x40
+        return bytes(data)
+
+    assert decode_range(end.tail.columns[0], end.num_rows, 0, 10, end.read) is not None
+    assert decode_range(end.tail.columns[0], end.num_rows, 0, 10, read) is None
 
 
 @given(seed=st.integers(0, 10_000))

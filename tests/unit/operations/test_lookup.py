@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import tablewright as tw
 from tablewright.api.config import cache_stats
+from tablewright.api.pinned import table_of
 from tablewright.cache import process_cache
 from tablewright.data.encoder import DataFileReader
 from tablewright.data.idle import process_readers
 from tablewright.errors import InvalidRequest
+from tablewright.operations import lookup
+from tablewright.operations.lookup import lookup_table
+from tablewright.operations.scan import ScanOptions
 from tablewright.storage.identity import SETTLED_NS
 
 ROWS = 30_000
@@ -229,3 +235,42 @@ def test_a_lookup_of_numbers_opens_four_files_and_none_by_the_codec(
     opened.clear()
     assert ds.count_rows("id = 778", use_scalar_index=True) == 1
     assert opened == []
+
+
+@pytest.mark.parametrize("order", ["ascending", "scattered"])
+def test_wide_rows_come_in_small_batches(tmp_path: Path, order: str) -> None:
+    """Texts of a batch have 2 GiB at most, and a row may have many megabytes."""
+    numbers = np.arange(9000) if order == "ascending" else np.random.default_rng(1).permutation(9000)
+    made = tw.write_dataset(pa.table({"id": numbers, "text": [f"row {n}" for n in numbers]}), tmp_path)
+    made.create_scalar_index("id", "BTREE")
+    found = made.to_table(filter="id BETWEEN 100 AND 399", columns=["text"], use_scalar_index=True)
+    assert [len(chunk) for chunk in found["text"].chunks] == [64, 64, 64, 64, 44]
+    assert len(_both(made, "id BETWEEN 100 AND 399", with_row_id=True)) == 300
+
+
+def test_many_bytes_are_left_to_a_scan(ds: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    filter, columns = "id BETWEEN 9900 AND 10199", ["id", "text"]
+    snapshot, options = table_of(ds).snapshot, ScanOptions(columns=columns, filter=filter, use_scalar_index=True)
+    found = lookup_table(snapshot, options)
+    assert found is not None and found.num_rows == 300
+    monkeypatch.setattr(lookup, "_BYTES_MAX", 1000)
+    assert lookup_table(snapshot, options) is None
+    assert ds.to_table(filter=filter, columns=columns, use_scalar_index=True).equals(found)
+
+
+def test_rows_of_many_fragments_need_few_open_files(tmp_path: Path) -> None:
+    """Files of 16 fragments are open at a time, and some that wait for the next read."""
+    numbers = np.random.default_rng(1).permutation(320_000)
+    data = pa.table({"id": numbers, "s": pa.array(numbers).cast(pa.string())})
+    made = tw.write_dataset(data, tmp_path, max_rows_per_file=4000)
+    for name, end in (("s2", "x"), ("s3", "y")):
+        made.add_columns({name: f"concat(s, '{end}')"})
+    made.create_scalar_index("id", "BTREE")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 180, hard))
+    try:
+        found = tw.dataset(tmp_path).to_table(filter="id BETWEEN 1000 AND 1399", use_scalar_index=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert found.num_rows == 400
+    assert found["s3"].to_pylist() == [f"{n}y" for n in found["id"].to_pylist()]

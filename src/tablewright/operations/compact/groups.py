@@ -51,6 +51,8 @@ __all__ = [
     "stale_columns",
 ]
 
+_GONE_MAX = 4_000_000
+
 Place = tuple[int | None, str]
 Now = tuple[Fragment | None, ...]
 """What the old fragments of a group are in the newest version; ``None`` where one is gone."""
@@ -156,13 +158,20 @@ def _places(fragment: Fragment) -> dict[int, Place]:
 # ------------------------------------------------------------------------------------------------------------- lineage
 def _with_lineage(group: Group, now: Now, context: ReadContext) -> Iterator[Fragment]:
     """The new fragments with the row ids and versions that their rows have now."""
-    sources = [newest or old for old, newest in zip(group.old, now, strict=True)]
-    gone = _gone_rows(group, context)
-    ids = RowIdSequence.join(map(_ids, sources), gone)
-    created = _live_versions(sources, [fragment.created_at for fragment in sources], gone)
-    updated = _live_versions(sources, [fragment.last_updated_at for fragment in sources], gone)
+    ids, created, updated = list[RowIdSequence](), list[VersionSequence](), list[VersionSequence]()
+    for sources, gone in _parts(group, now, context):
+        ids.append(RowIdSequence.join(map(_ids, sources), gone))
+        created.append(_live_versions(sources, [fragment.created_at for fragment in sources], gone))
+        updated.append(_live_versions(sources, [fragment.last_updated_at for fragment in sources], gone))
+    return _cut(group.new, RowIdSequence.join(ids), VersionSequence.join(created), VersionSequence.join(updated))
+
+
+def _cut(
+    new: Iterable[Fragment], ids: RowIdSequence, created: VersionSequence, updated: VersionSequence
+) -> Iterator[Fragment]:
+    """The new fragments with their part of all row ids and versions."""
     begin = 0
-    for fragment in group.new:
+    for fragment in new:
         end = begin + fragment.physical_rows
         yield replace(
             fragment,
@@ -174,15 +183,21 @@ def _with_lineage(group: Group, now: Now, context: ReadContext) -> Iterator[Frag
     assert begin == len(ids), f"{len(ids)} row ids for {begin} rows: ids would move to other rows"
 
 
-def _gone_rows(group: Group, context: ReadContext) -> Offsets:
-    """The deleted rows of the old fragments, as offsets among all rows of these."""
-    found, begin = [np.zeros(0, np.int64)], 0
-    for old in group.old:
-        rows = context.deletion_vector(old)
-        if rows:
-            found.append(rows.to_numpy() + begin)
-        begin += old.physical_rows
-    return np.concatenate(found)
+def _parts(group: Group, now: Now, context: ReadContext) -> Iterator[tuple[list[Fragment], Offsets]]:
+    """The sources of a group, and the offsets of deleted rows among all of their rows.
+
+    In parts of neighbours with at most four million deleted rows, unless one alone has more: a number of 8 bytes each.
+    """
+    part, gone, rows, count = list[Fragment](), [np.zeros(0, np.int64)], 0, 0
+    for old, newest in zip(group.old, now, strict=True):
+        deleted = context.deletion_vector(old) or RowSet()
+        if part and count + len(deleted) > _GONE_MAX:
+            yield part, np.concatenate(gone)
+            part, gone, rows, count = [], gone[:1], 0, 0
+        part.append(newest or old)
+        gone.append(deleted.to_numpy() + rows)
+        rows, count = rows + old.physical_rows, count + len(deleted)
+    yield part, np.concatenate(gone)
 
 
 def _ids(fragment: Fragment) -> RowIdSequence:

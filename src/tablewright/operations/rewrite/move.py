@@ -35,7 +35,7 @@ from tablewright.operations.rewrite.hide import Hidden, hide_each
 from tablewright.operations.rewrite.limits import RewriteLimits
 from tablewright.operations.rewrite.row_order import RowOrder, row_order, windows
 from tablewright.reading.fragment import FragmentScan
-from tablewright.reading.known_rows import KnownReads, KnownRows
+from tablewright.reading.known_rows import KnownReads, KnownRows, read_known_rows
 from tablewright.reading.projection import Selection
 from tablewright.storage.together import together
 from tablewright.storage.uncommitted import removed_on_failure
@@ -217,7 +217,8 @@ class _Stream:
         return FragmentScan(self._context, reads.plan, reads.plan.shapes(), change.fragment, change.first_row)
 
     def _few(self, reads: KnownReads, change: FragmentChange, offsets: Offsets) -> pa.RecordBatch:
-        return as_one(KnownRows(self._context, reads, change.fragment, change.first_row, offsets).batches())
+        wanted = KnownRows(change.fragment, change.first_row, offsets)
+        return as_one(read_known_rows(self._context, reads, [wanted]))
 
 
 def _completed(scan: FragmentScan, rows: Rows) -> pa.RecordBatch:

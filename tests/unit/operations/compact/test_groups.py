@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 import tablewright as tw
 from tablewright.api.pinned import table_of
 from tablewright.format.fragment import Fragment
+from tablewright.format.row_ids import decode_row_ids, decode_versions
 from tablewright.format.row_set import RowSet
-from tablewright.operations.compact.groups import Group, hidden_rows, is_overtaken, newest_of, numbered, stale_columns
+from tablewright.format.transaction import Rewrite
+from tablewright.operations.compact import groups
+from tablewright.operations.compact.groups import (
+    Group,
+    compaction_transaction,
+    hidden_rows,
+    is_overtaken,
+    newest_of,
+    numbered,
+    stale_columns,
+)
 
 
 def group(dataset: tw.LanceDataset, *rows: int) -> Group:
@@ -73,3 +86,35 @@ def test_columns_written_since_are_stale() -> None:
     dataset.drop_columns(["v"])
     newest = table_of(dataset).snapshot
     assert stale_columns(made, newest_of(made.old, newest.fragments), newest.schema) == ("w",)
+
+
+@pytest.mark.parametrize("gone_max", [1, 3, 5, 100])
+def test_ids_and_versions_of_the_rows_that_are_left(monkeypatch: pytest.MonkeyPatch, gone_max: int) -> None:
+    """Put together in parts by how many rows are deleted; one row was updated, so its id is in two of the sources."""
+    monkeypatch.setattr(groups, "_GONE_MAX", gone_max)
+    dataset = tw.write_dataset(
+        {"id": range(20), "v": range(20)},
+        f"memory://groups-{gone_max}",
+        max_rows_per_file=4,
+        enable_stable_row_ids=True,
+    )
+    dataset.delete("id in (1, 2, 9, 17, 18)")
+    dataset.update({"v": "-1"}, where="id = 5", write_mode="rewrite_rows")
+    snapshot = table_of(dataset).snapshot
+    old = tuple(snapshot.fragments)
+    new = tuple(Fragment(id=0, files=old[0].files, physical_rows=count) for count in (9, 6))
+    (made,) = numbered([Group(read_version=dataset.version, old=old, new=new, known=old)], 10)
+    done = compaction_transaction([(made, old)], {}, snapshot, stable_row_ids=True, uuid="u")
+    assert isinstance(done.operation, Rewrite)
+    rows = dataset.to_table(columns=["_rowid", "_row_created_at_version", "_row_last_updated_at_version"])
+    expected, begin = rows.to_pydict(), 0
+    for fragment in done.operation.groups[0].new_fragments:
+        end = begin + fragment.physical_rows
+        assert fragment.row_ids and fragment.created_at and fragment.last_updated_at
+        found = (
+            decode_row_ids(fragment.row_ids, ""),
+            *(decode_versions(each, "") for each in (fragment.created_at, fragment.last_updated_at)),
+        )
+        assert [each.to_numpy().tolist() for each in found] == [values[begin:end] for values in expected.values()]
+        begin = end
+    assert begin == 15
