@@ -27,17 +27,25 @@ from tablewright.data.packed_reads import packed_chunks
 from tablewright.data.read import files_to_open
 from tablewright.data.shape import ReadShape
 from tablewright.format.fragment import DataFile, Fragment
+from tablewright.format.naming import DATA_DIR
 from tablewright.format.packed_column import PickedRows
 from tablewright.format.row_set import Offsets
 from tablewright.format.schema import Schema
+from tablewright.storage.identity import is_local
 from tablewright.storage.requests import count_request
 
-__all__ = ["read_number_rows", "read_number_runs"]
+__all__ = ["are_read_here", "read_number_rows", "read_number_runs"]
 
 Words = npt.NDArray[Any]
 _Columns = Sequence[Words] | Sequence[PickedRows]
 
 _PICKED_MAX = 64  # neighbours; of more, whole chunks are unpacked in less time
+
+
+def are_read_here(context: ReadContext, shape: ReadShape) -> bool:
+    """Whether few rows are read without the codec, unless a file is unusual: then threads would wait for each other."""
+    location = context.store_of(None).codec_location(DATA_DIR)
+    return _has_numbers_alone(shape) and location is not None and is_local(location)
 
 
 def read_number_rows(

@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from tablewright.data.context import ReadContext
 from tablewright.data.dictionaries import as_one, joined
+from tablewright.data.number_rows import read_number_rows
 from tablewright.data.prefetch import processors
 from tablewright.data.read import FragmentReader, Rows, beside
 from tablewright.data.rows import rows_where
@@ -40,10 +41,20 @@ from tablewright.format.schema import Schema
 from tablewright.reading.gather import Gathered
 from tablewright.reading.projection import RowLayout, Selection
 
-__all__ = ["FragmentScan", "Matches", "ReadPlan", "TakeLimits", "count_rows_that_match", "judged", "match_rows"]
+__all__ = [
+    "FEW_ROWS",
+    "FragmentScan",
+    "Matches",
+    "ReadPlan",
+    "TakeLimits",
+    "count_rows_that_match",
+    "judged",
+    "match_rows",
+]
 
 
 _SHARED_PIECE_ROWS = 1 << 18
+FEW_ROWS = 512
 _JUDGED_TOGETHER_ROWS = 1 << 14
 
 
@@ -233,8 +244,18 @@ class FragmentScan:
 
     def remaining(self, rows: Rows) -> pa.RecordBatch:
         """The columns of the second step, of some rows."""
+        numbers = self._numbers(rows.offsets)
+        if numbers is not None:
+            return numbers
         with self._reader(rest=True) as reader:
             return self._remaining(reader, rows.offsets)
+
+    def _numbers(self, offsets: Offsets) -> pa.RecordBatch | None:
+        """The columns of the second step, read without the codec; ``None`` if it has to read them."""
+        if len(offsets) > FEW_ROWS or self.plan.include_deleted:
+            return None
+        batch = read_number_rows(self._context, self.fragment, self._rest, offsets)
+        return None if batch is None else self._with_system(self.plan.rest, None, Rows(batch, chosen=offsets)).batch
 
     def _remaining(self, reader: FragmentReader, offsets: Offsets) -> pa.RecordBatch:
         first, last = int(offsets[0]), int(offsets[-1]) + 1
@@ -253,7 +274,7 @@ class FragmentScan:
 
     def windows(self, rows: Rows) -> Iterator[Rows]:
         """Matches cut into runs that are dense or sparse throughout, each small enough to be read at a time."""
-        if not self.plan.rest.names:
+        if not self.plan.rest.names or len(rows) == 1:
             yield rows
             return
         window_rows = self.plan.take.window_rows
@@ -291,10 +312,12 @@ class FragmentScan:
         for rows in reader.read(start, stop, size, include_deleted=self.plan.include_deleted):
             yield self._with_system(layout, reader, rows)
 
-    def _with_system(self, layout: RowLayout, reader: FragmentReader, rows: Rows) -> Rows:
+    def _with_system(self, layout: RowLayout, reader: FragmentReader | None, rows: Rows) -> Rows:
+        """Without a reader the rows are live ones."""
         if not layout.system:
             return rows
-        live = reader.live[rows.offsets] if self.plan.include_deleted and reader.live is not None else None
+        is_live = reader.live if reader is not None and self.plan.include_deleted else None
+        live = None if is_live is None else is_live[rows.offsets]
         return rows.with_batch(beside(rows.batch, self._system.batch(layout.system, rows.offsets, live)))
 
 

@@ -16,11 +16,13 @@ import pyarrow as pa
 
 from tablewright.data.context import ReadContext
 from tablewright.data.dictionaries import joined
+from tablewright.data.number_rows import are_read_here
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows
 from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.reading.chosen import ChosenPart, ChosenRows, ChosenScans
 from tablewright.reading.fragment import (
+    FEW_ROWS,
     FragmentScan,
     Matches,
     ReadPlan,
@@ -78,9 +80,22 @@ def run_reads(
         for batches in prefetch(_read, parts):
             yield from batches
         return
-    runs = _runs(prefetch(_match, parts))
-    for batches in prefetch(_complete, runs) if plan.rest.names or chosen else map(_complete, runs):
+    in_turn = _are_read_in_turn(context, plan, fragments, chosen)
+    runs = _runs(map(_match, parts) if in_turn else prefetch(_match, parts))
+    ahead = not in_turn and (plan.rest.names or chosen)
+    for batches in prefetch(_complete, runs) if ahead else map(_complete, runs):
         yield from batches
+
+
+def _are_read_in_turn(
+    context: ReadContext, plan: ReadPlan, fragments: Sequence[Fragment], chosen: Mapping[int, ChosenRows] | None
+) -> bool:
+    """Whether all rows are few chosen ones that are read without the codec."""
+    if chosen is None or not len(fragments) == len(chosen) <= FEW_ROWS:
+        return False
+    if sum(len(each.rows) for each in chosen.values()) > FEW_ROWS:
+        return False
+    return all(not shape.columns or are_read_here(context, shape) for shape in plan.shapes())
 
 
 def count_matches(
@@ -91,7 +106,9 @@ def count_matches(
     chosen: Mapping[int, ChosenRows] | None = None,
 ) -> int:
     """How many rows match the plan's filter."""
-    return sum(prefetch(_count, parts_of(context, plan, fragments, first_rows, chosen, all_wanted=True)))
+    parts = parts_of(context, plan, fragments, first_rows, chosen, all_wanted=True)
+    in_turn = _are_read_in_turn(context, plan, fragments, chosen)
+    return sum(map(_count, parts) if in_turn else prefetch(_count, parts))
 
 
 def parts_of(

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from tests.unit.reading.indexed import indexed_table, snapshot_of
 
+import tablewright as tw
+from tablewright.data.read import FragmentReader
 from tablewright.format.row_set import RowSet
 from tablewright.operations.scan import ScanOptions, plan_scan
 from tablewright.reading.chosen import ChosenRows
@@ -48,3 +53,43 @@ def test_matches_of_chosen_rows(table: Any) -> None:
     )
     found = find_matches(task, snapshot)
     assert found.rows[0] == RowSet.of([7]) and found.rows[1] == RowSet.of([25]) and found.rows[2] == RowSet.of([0, 25])
+
+
+ROWS = 30_000
+QUESTIONS: list[dict[str, Any]] = [
+    {"filter": "id = 7 AND v >= 0"},
+    {"filter": "id = 7 AND v < 0"},
+    {"filter": "id > 70 AND id < 80 AND id != 74", "columns": ["v"]},
+    {"filter": "id = 7 OR id = 29000", "with_row_id": True},
+    {"filter": "id = 7", "limit": 1},
+    {"filter": "id BETWEEN 100 AND 400 AND v % 2 = 0", "limit": 20, "offset": 3, "with_row_address": True},
+    {"filter": "id < 500", "columns": {"twice": "v * 2", "at": "_rowid"}},
+    {"filter": "id < 500 AND _rowaddr >= 0", "columns": ["_rowaddr"]},
+]
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable row ids"])
+def test_few_rows_of_numbers_need_no_codec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stable: bool) -> None:
+    ids = np.random.default_rng(3).permutation(ROWS)
+    data = pa.table({"id": ids, "v": ids * 3 - 5})
+    ds = tw.write_dataset(data, tmp_path, max_rows_per_file=10_000, enable_stable_row_ids=stable)
+    ds.create_scalar_index("id", "BTREE")
+    ds.delete("id % 10 = 1")
+    scans = [ds.scanner(**asked, use_scalar_index=False) for asked in QUESTIONS]
+    expected = [scan.to_table() for scan in scans]
+    assert [table.num_rows for table in expected] == [1, 0, 7, 2, 1, 20, 450, 450]
+    taken = ds.take([5, 17_000, 3])
+
+    def opened(*given: object) -> None:
+        raise AssertionError("the codec was asked")
+
+    monkeypatch.setattr(FragmentReader, "__init__", opened)
+    for asked, table in zip(QUESTIONS, expected, strict=True):
+        scan = ds.scanner(**asked, use_scalar_index=True)
+        if "limit" in asked:  # which rows is not said, but here it is those of a scan
+            assert scan.to_table().to_pylist() == table.to_pylist()
+        else:
+            assert scan.to_table() == table and scan.count_rows() == table.num_rows
+    assert ds.take([5, 17_000, 3]) == taken
+    with pytest.raises(AssertionError, match="the codec was asked"):
+        ds.scanner(filter="id < 3000 AND v % 2 = 0", use_scalar_index=True).to_table()
