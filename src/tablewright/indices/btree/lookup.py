@@ -5,8 +5,9 @@ small table with the bounds of each page (``page_lookup.lance``), which is read 
 
 1. makes the keys distinct and sorts them, by the index's own order (``order.py``);
 2. finds the pages that may hold each: equal values may span several, and pages of nulls hold none;
-3. finds the rows in these pages (``windows.py``), from ``values`` alone;
-4. takes the ``ids`` of the rows that match, and returns them for every probe of that key.
+3. where these are few, reads them as filters do (``opened.py``), which keeps them; else finds the rows in these pages
+   (``windows.py``), from ``values`` alone, and takes the ``ids`` of those that match;
+4. returns the ids for every probe of a key.
 
 Memory is a few groups of pages, and the hits. ``rows.py`` turns ids into rows and drops those that are deleted.
 
@@ -54,6 +55,7 @@ __all__ = ["BTreeIndex", "BTreeMatches", "StoredIds", "stored_ids"]
 StoredIds = Literal["row ids", "addresses"]
 
 _PAGES_CHECKED = 32
+_FEW_PAGES = 16
 
 _checked = CacheKind[bool]("BTREE checks")
 
@@ -156,11 +158,14 @@ class BTreeIndex:
         keys = fitted(keys, self._pages.type)
         positions = np.flatnonzero(keys.is_valid().to_numpy(zero_copy_only=False))
         distinct, inverse = self._pages.order.distinct(self._pages.order.values(keys.drop_null()))
-        groups = self._groups(distinct)
-        if self._packed[0] is None:
-            found = list(prefetch(self._find, groups))
+        first, last = self._pages.places(distinct)
+        few = self._few_pages(first, last)
+        if few is not None:
+            found = [self._find_in(number, distinct) for number in few]
+        elif self._packed[0] is None:
+            found = list(prefetch(self._find, self._groups(distinct, first, last)))
         else:  # threads would wait for each other: nothing is read, and few keys take little time
-            found = list(map(self._find, groups))
+            found = list(map(self._find, self._groups(distinct, first, last)))
         if not found:
             return BTreeMatches(np.zeros(0, np.int64), np.zeros(0, np.uint64))
         hits = np.concatenate([keys for keys, _ in found])
@@ -169,9 +174,24 @@ class BTreeIndex:
         counts = np.searchsorted(hits, inverse, "right") - begins
         return BTreeMatches(np.repeat(positions, counts), ids[spread(begins, counts)])
 
-    def _groups(self, keys: Any) -> Iterator[KeyGroup]:
+    @staticmethod
+    def _few_pages(first: Longs, last: Longs) -> list[int] | None:
+        """All pages that may hold a key; ``None`` if they are many."""
+        somewhere = first <= last
+        counts = last[somewhere] - first[somewhere] + 1
+        if int(counts.max(initial=0)) > _FEW_PAGES:
+            return None
+        found = np.unique(spread(first[somewhere], counts))
+        return found.tolist() if len(found) <= _FEW_PAGES else None
+
+    def _find_in(self, page: int, keys: Any) -> tuple[Longs, npt.NDArray[np.uint64]]:
+        """The hits in one page: numbers of keys, ascending, and ids."""
+        read = self._opened.page(page)
+        rows, numbers = self._pages.order.matches(keys, read.keys)
+        return numbers, read.ids[rows]
+
+    def _groups(self, keys: Any, first: Longs, last: Longs) -> Iterator[KeyGroup]:
         pages = self._pages
-        first, last = pages.places(keys)
         somewhere = np.flatnonzero(first <= last)
         for part in cut(first[somewhere], last[somewhere], is_packed=self._packed[0] is not None):
             numbers = somewhere[part]

@@ -18,7 +18,7 @@ from tablewright.format.index import IndexMetadata
 from tablewright.indices import (
     BTreeIndex,
 )
-from tablewright.indices.btree import windows
+from tablewright.indices.btree import lookup, windows
 from tablewright.indices.btree.order import order_of
 from tablewright.snapshot import Snapshot, open_snapshot
 from tablewright.testing.worlds import memory_world
@@ -96,15 +96,21 @@ values_and_keys = st.one_of(
 
 
 @SPARSE
-@given(case=values_and_keys, rows_per_page=st.integers(1, 7), group=st.sampled_from([1, 2, 100]))
-def test_pages_of_any_size(narrow: bool, case: Any, rows_per_page: int, group: int) -> None:
-    """Equal values and nulls over several pages, keys at every edge, windows narrowed or read."""
+@given(
+    case=values_and_keys,
+    rows_per_page=st.integers(1, 7),
+    group=st.sampled_from([1, 2, 100]),
+    few_pages=st.sampled_from([0, 0, 2, 16]),
+)
+def test_pages_of_any_size(narrow: bool, case: Any, rows_per_page: int, group: int, few_pages: int) -> None:
+    """Equal values and nulls over several pages, keys at every edge, few pages read, windows narrowed or read."""
     kind, values, keys = case
     snapshot = empty_snapshot()
     index = new_index()
     write_index(snapshot.world, index, pa.array(values, kind), np.arange(len(values)), rows_per_page)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "_PAGES_PER_GROUP", group)
+        patch.setattr(lookup, "_FEW_PAGES", few_pages)
         if narrow:
             patch.setattr(windows, "_ROWS_PER_KEY", 0)
             patch.setattr(windows, "_PAGES_TO_NARROW", 0)
