@@ -15,7 +15,7 @@ from tablewright.data.fit_values import INTO_TABLE, fit_array
 from tablewright.data.rows import copied
 from tablewright.errors import SchemaMismatch
 
-__all__ = ["conform", "solid"]
+__all__ = ["conform", "solid", "takes_nulls"]
 
 _WHOLE_BYTES_MIN = 4096
 _CUT_BYTES_MAX = 256 * 1024  # larger ones make a page of fair size by themselves
@@ -36,6 +36,8 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, remedy: str = INTO_TABLE) 
     >>> conform(pa.record_batch({"b": ["x"], "a": [1]}), pa.schema({"a": pa.int64(), "b": pa.string()})).schema.names
     ['a', 'b']
     """
+    if batch.schema.equals(schema, check_metadata=True) and all(map(takes_nulls, schema)):
+        return batch
     if batch.schema.names != schema.names:
         _check_names(batch.schema.names, schema.names)
     arrays = [fit_array(batch.column(field.name), field.type, field.name, remedy) for field in schema]
@@ -45,6 +47,11 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, remedy: str = INTO_TABLE) 
     if problems:
         raise SchemaMismatch(problems)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def takes_nulls(field: pa.Field) -> bool:
+    """Whether any value of a field, and of its members, may be null."""
+    return field.nullable and not _strict_below(field.type)
 
 
 def solid(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from tablewright.checks import check_text
-from tablewright.data.conform import conform
+from tablewright.data.conform import conform, takes_nulls
 from tablewright.data.fit_values import fit_array
 from tablewright.data.read import no_columns
 from tablewright.errors import InvalidRequest, SchemaMismatch, WrongType
@@ -300,6 +300,8 @@ def _put(array: pa.Array, path: Sequence[str], values: pa.Array) -> pa.Array:
 
 def _fit(array: pa.Array, field: pa.Field) -> pa.Array:
     """The array in the column's exact type."""
+    if array.type == field.type and takes_nulls(field):
+        return array
     batch = pa.RecordBatch.from_arrays([array], names=[field.name])
     try:
         return conform(batch, pa.schema([field])).column(0)
