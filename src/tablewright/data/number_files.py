@@ -33,9 +33,9 @@ from tablewright.storage.base import Store
 from tablewright.storage.identity import FileIdentity, is_local, is_settled, local_identity
 from tablewright.storage.requests import count_request
 
-__all__ = ["NumberFile", "is_number", "open_numbers"]
+__all__ = ["VERSION_READ_HERE", "NumberFile", "is_number", "open_numbers"]
 
-_VERSION = (2, 2)
+VERSION_READ_HERE = (2, 2)
 _TOP = frozenset((-1,))
 _TAIL_BYTES = 1 << 15
 _ROWS_MAX = 1 << 20
@@ -178,7 +178,7 @@ def _decode_end(tail: FileTail, path: str) -> _End:
     fields = described.schema.fields
     columns: tuple[FileColumn, ...] = ()
     is_flat = len(fields) == len(tail.columns) and {field.parent_id for field in fields} <= _TOP
-    if is_flat and tail.version == _VERSION:
+    if is_flat and tail.version == VERSION_READ_HERE:
         pairs = zip(fields, tail.columns, strict=True)
         columns = tuple(
             [

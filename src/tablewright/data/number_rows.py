@@ -4,8 +4,8 @@ A lookup by key wants one row. The codec takes most of a millisecond for it: see
 of a fragment checks (:mod:`.read`) is checked here too: the size of the file, its number of rows, and the types of its
 columns. Where anything differs, ``None`` is returned, and that reader says what it is.
 
-1. Neighbours are decoded from the bytes of the file alone (:mod:`.number_files`), if they are all that is wanted, or if
-   the file is read for the first time.
+1. Neighbours are decoded from the bytes of the file alone (:mod:`.number_files`), where no other fragment has wanted
+   rows, or the file is read for the first time.
 2. Of other rows it is worked out, and kept, where the chunks of the columns are (:mod:`.packed_reads`). Those that have
    some of the rows are read.
 3. The values of all fragments are taken out of these chunks at once.
@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablewright.data.context import ReadContext
-from tablewright.data.number_files import NumberFile, is_number, open_numbers
+from tablewright.data.number_files import VERSION_READ_HERE, NumberFile, is_number, open_numbers
 from tablewright.data.packed_reads import packed_chunks
 from tablewright.data.read import files_to_open
 from tablewright.data.shape import ReadShape
@@ -34,7 +34,9 @@ from tablewright.format.schema import Schema
 from tablewright.storage.identity import is_local
 from tablewright.storage.requests import count_request
 
-__all__ = ["are_read_here", "read_number_rows", "read_number_runs"]
+__all__ = ["FEW_ROWS", "are_read_here", "read_number_rows", "read_number_runs"]
+
+FEW_ROWS = 512  # a chunk of some kilobytes is read for each, in a step of Python; of more rows, the codec is as quick
 
 Words = npt.NDArray[Any]
 _Columns = Sequence[Words] | Sequence[PickedRows]
@@ -43,7 +45,7 @@ _PICKED_MAX = 64  # neighbours; of more, whole chunks are unpacked in less time
 
 
 def are_read_here(context: ReadContext, shape: ReadShape) -> bool:
-    """Whether few rows are read without the codec, unless a file is unusual: then threads would wait for each other."""
+    """Whether few rows may be read without the codec: numbers of a local table. Files decide, one by one."""
     location = context.store_of(None).codec_location(DATA_DIR)
     return _has_numbers_alone(shape) and location is not None and is_local(location)
 
@@ -80,7 +82,7 @@ def _read(
 ) -> _Columns | None:
     """The rows of one fragment, column by column."""
     files = files_to_open(context, fragment, shape)
-    if len(files) != 1:
+    if len(files) != 1 or _version(files[0].file) != VERSION_READ_HERE:
         return None
     with open_numbers(files[0].store, files[0].path) as opened:
         if opened is None or not _is_as_told(opened, files[0].file, fragment, shape.table):
@@ -92,11 +94,16 @@ def _read(
             return None
         if [opened.columns[place].type for place in places] != [kind for _, kind in shape.columns]:
             return None
-        are_neighbours = stop - first == len(offsets)
+        if stop - first > len(offsets):
+            return _picked(opened, places, offsets)
         picked = None
-        if not are_neighbours or (not is_alone and opened.was_known and len(offsets) <= _PICKED_MAX):
+        if not is_alone and opened.was_known and len(offsets) <= _PICKED_MAX:
             picked = _picked(opened, places, offsets)
-        return opened.words(places, first, stop) if picked is None and are_neighbours else picked
+        return opened.words(places, first, stop) if picked is None else picked
+
+
+def _version(file: DataFile) -> tuple[int, int]:
+    return file.file_major_version, file.file_minor_version
 
 
 def _picked(opened: NumberFile, places: Sequence[int], offsets: Offsets) -> list[PickedRows] | None:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablewright.checks import listed, whole_number
+from tablewright.data.number_rows import FEW_ROWS, are_read_here
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows, no_columns
 from tablewright.errors import InvalidRequest
@@ -29,6 +30,7 @@ from tablewright.format.fragment import Fragment
 from tablewright.format.row_address import Addresses, RowAddress
 from tablewright.reading.fragment import FragmentScan, ReadPlan
 from tablewright.reading.projection import select_members
+from tablewright.reading.run import ahead_of_codec
 from tablewright.snapshot.snapshot import Snapshot
 from tablewright.snapshot.standing import while_it_stands
 
@@ -214,7 +216,9 @@ def _gather(snapshot: Snapshot, fragments: Indices, offsets: Indices, columns: C
     places, inverse = np.unique(RowAddress.join(fragments, offsets), return_inverse=True)
     plan = ReadPlan.of_known_rows(table, selection)
     runs = _runs(snapshot, plan, places)
-    batches = [batch for completed in prefetch(_complete, runs) for batch in completed]
+    are_few = len(places) <= FEW_ROWS and are_read_here(snapshot, plan.shapes()[1])
+    found_in = ahead_of_codec(_complete, runs, lambda run: run[0]) if are_few else prefetch(_complete, runs)
+    batches = [batch for completed in found_in for batch in completed]
     if not selection.outputs:
         return pa.Table.from_batches([no_columns(len(offsets))])
     found = pa.Table.from_batches(batches, selection.schema)

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from tablewright.data.context import ReadContext
 from tablewright.data.dictionaries import as_one, joined
-from tablewright.data.number_rows import read_number_rows
+from tablewright.data.number_rows import FEW_ROWS, read_number_rows
 from tablewright.data.prefetch import processors
 from tablewright.data.read import FragmentReader, Rows, beside
 from tablewright.data.rows import rows_where
@@ -42,7 +42,6 @@ from tablewright.reading.gather import Gathered
 from tablewright.reading.projection import RowLayout, Selection
 
 __all__ = [
-    "FEW_ROWS",
     "FragmentScan",
     "Matches",
     "ReadPlan",
@@ -54,7 +53,6 @@ __all__ = [
 
 
 _SHARED_PIECE_ROWS = 1 << 18
-FEW_ROWS = 512
 _JUDGED_TOGETHER_ROWS = 1 << 14
 
 
@@ -249,6 +247,11 @@ class FragmentScan:
             return numbers
         with self._reader(rest=True) as reader:
             return self._remaining(reader, rows.offsets)
+
+    @property
+    def asked_codec(self) -> bool:
+        """Whether the codec has read some of its rows."""
+        return any(self._idle.values())
 
     def _numbers(self, offsets: Offsets) -> pa.RecordBatch | None:
         """The columns of the second step, read without the codec; ``None`` if it has to read them."""

@@ -24,6 +24,7 @@ import pyarrow as pa
 from pyroaring import FrozenBitMap
 
 from tablewright.cache import CacheKind
+from tablewright.data.number_rows import FEW_ROWS
 from tablewright.data.shape import read_shape
 from tablewright.expressions.conditions import Leaf, Path, normal_form
 from tablewright.expressions.filters import Filter, compile_filter
@@ -46,7 +47,7 @@ from tablewright.snapshot.snapshot import Snapshot
 
 __all__ = ["Lookup", "LookupFilter", "plan_lookup", "recognised"]
 
-_ROWS_MAX = 512
+_ROWS_MAX = FEW_ROWS
 _SEGMENTS_MAX = 4
 _ENTRY_BYTES, _FRAGMENT_BYTES = 4096, 1024
 _COLUMNS_MAX = 64

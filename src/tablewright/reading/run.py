@@ -9,20 +9,20 @@ Tests: ``tests/unit/reading/test_fragment.py``, ``tests/unit/operations/test_sca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import TypeVar
 
 import pyarrow as pa
 
 from tablewright.data.context import ReadContext
 from tablewright.data.dictionaries import joined
-from tablewright.data.number_rows import are_read_here
+from tablewright.data.number_rows import FEW_ROWS, are_read_here
 from tablewright.data.prefetch import prefetch
 from tablewright.data.read import Rows
 from tablewright.format.fragment import Fragment, FragmentList
 from tablewright.reading.chosen import ChosenPart, ChosenRows, ChosenScans
 from tablewright.reading.fragment import (
-    FEW_ROWS,
     FragmentScan,
     Matches,
     ReadPlan,
@@ -34,6 +34,7 @@ from tablewright.reading.small import SmallRun, SmallScan, runs_of
 __all__ = [
     "Part",
     "Piece",
+    "ahead_of_codec",
     "bundles",
     "coalesced",
     "count_matches",
@@ -47,6 +48,8 @@ __all__ = [
     "slices",
 ]
 
+T = TypeVar("T")
+R = TypeVar("R")
 Piece = tuple[FragmentScan, int, int]
 Bundle = list[Piece]
 Part = SmallRun | Bundle | ChosenPart
@@ -80,22 +83,46 @@ def run_reads(
         for batches in prefetch(_read, parts):
             yield from batches
         return
-    in_turn = _are_read_in_turn(context, plan, fragments, chosen)
-    runs = _runs(map(_match, parts) if in_turn else prefetch(_match, parts))
-    ahead = not in_turn and (plan.rest.names or chosen)
-    for batches in prefetch(_complete, runs) if ahead else map(_complete, runs):
+    if _are_few(context, plan, fragments, chosen):
+        runs = _runs(ahead_of_codec(_match, parts, _reader_of))
+        completed = ahead_of_codec(_complete, runs, _scan_of)
+    else:
+        runs = _runs(prefetch(_match, parts))
+        completed = prefetch(_complete, runs) if plan.rest.names or chosen else map(_complete, runs)
+    for batches in completed:
         yield from batches
 
 
-def _are_read_in_turn(
+def ahead_of_codec(function: Callable[[T], R], items: Iterable[T], scan_of: Callable[[T], FragmentScan]) -> Iterator[R]:
+    """``function`` of each item, in order: one by one until the codec is needed, then by threads ahead of the consumer.
+
+    Few rows that are read without the codec are read by one thread: several would wait for each other.
+    """
+    left = iter(items)
+    for item in left:
+        yield function(item)
+        if scan_of(item).asked_codec:
+            yield from prefetch(function, left)
+
+
+def _are_few(
     context: ReadContext, plan: ReadPlan, fragments: Sequence[Fragment], chosen: Mapping[int, ChosenRows] | None
 ) -> bool:
-    """Whether all rows are few chosen ones that are read without the codec."""
-    if chosen is None or not len(fragments) == len(chosen) <= FEW_ROWS:
+    """Whether few rows were chosen of each fragment that is read, all of which may be read without the codec."""
+    if chosen is None or len(fragments) > len(chosen) or len(chosen) > FEW_ROWS:
         return False
     if sum(len(each.rows) for each in chosen.values()) > FEW_ROWS:
         return False
     return all(not shape.columns or are_read_here(context, shape) for shape in plan.shapes())
+
+
+def _reader_of(part: Part) -> FragmentScan:
+    assert isinstance(part, ChosenPart), "rows of each fragment were chosen"
+    return part.reader
+
+
+def _scan_of(run: tuple[FragmentScan, Rows]) -> FragmentScan:
+    return run[0]
 
 
 def count_matches(
@@ -107,8 +134,9 @@ def count_matches(
 ) -> int:
     """How many rows match the plan's filter."""
     parts = parts_of(context, plan, fragments, first_rows, chosen, all_wanted=True)
-    in_turn = _are_read_in_turn(context, plan, fragments, chosen)
-    return sum(map(_count, parts) if in_turn else prefetch(_count, parts))
+    if _are_few(context, plan, fragments, chosen):
+        return sum(ahead_of_codec(_count, parts, _reader_of))
+    return sum(prefetch(_count, parts))
 
 
 def parts_of(

@@ -13,6 +13,7 @@ import tablewright as tw
 from tablewright.data.read import FragmentReader
 from tablewright.format.row_set import RowSet
 from tablewright.operations.scan import ScanOptions, plan_scan
+from tablewright.reading import run
 from tablewright.reading.chosen import ChosenRows
 from tablewright.reading.match import find_matches, plan_match
 from tablewright.reading.run import count_matches, run_reads
@@ -93,3 +94,33 @@ def test_few_rows_of_numbers_need_no_codec(tmp_path: Path, monkeypatch: pytest.M
     assert ds.take([5, 17_000, 3]) == taken
     with pytest.raises(AssertionError, match="the codec was asked"):
         ds.scanner(filter="id < 3000 AND v % 2 = 0", use_scalar_index=True).to_table()
+
+
+def test_threads_read_ahead_from_the_first_fragment_on_that_needs_the_codec(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third of six fragments has a null, so the codec reads it; the others are numbers alone."""
+    for number in range(6):
+        ids = np.arange(number, 60_000, 6)
+        values = pa.array(ids * 2, mask=(ids == 2) if number == 2 else None)
+        tw.write_dataset(pa.table({"id": ids, "v": values}), tmp_path, mode="append")
+    ds = tw.dataset(tmp_path)
+    ds.create_scalar_index("id", "BTREE")
+    ahead: list[int] = []
+
+    def noted(function: Any, items: Any) -> Any:
+        left = list(items)
+        ahead.append(len(left))
+        return map(function, left)
+
+    monkeypatch.setattr(run, "prefetch", noted)
+    question: dict[str, Any] = {"filter": "id < 480 AND id % 100 < 50", "use_scalar_index": True}
+    assert ds.scanner(**question, columns=["v"]).to_table()["v"].to_pylist() == [
+        None if id == 2 else id * 2 for number in range(6) for id in range(number, 480, 6) if id % 100 < 50
+    ]
+    assert ahead == [3]
+    assert ds.scanner(**question, columns=["id"]).count_rows() == 250
+    assert ahead == [3]
+    monkeypatch.setattr(run, "FEW_ROWS", 400)
+    assert ds.scanner(**question, columns=["id"]).count_rows() == 250
+    assert ahead == [3, 6]

@@ -5,8 +5,9 @@ small table with the bounds of each page (``page_lookup.lance``), which is read 
 
 1. makes the keys distinct and sorts them, by the index's own order (``order.py``);
 2. finds the pages that may hold each: equal values may span several, and pages of nulls hold none;
-3. where these are few, reads them as filters do (``opened.py``), which keeps them; else finds the rows in these pages
-   (``windows.py``), from ``values`` alone, and takes the ``ids`` of those that match;
+3. reads these pages as filters do (``opened.py``), which keeps them, if there are at most 16, or 4 where each is a
+   request to the codec; else finds the rows in these pages (``windows.py``), from ``values`` alone, and takes the
+   ``ids`` of those that match;
 4. returns the ids for every probe of a key.
 
 Memory is a few groups of pages, and the hits. ``rows.py`` turns ids into rows and drops those that are deleted.
@@ -17,10 +18,10 @@ Format: ``docs/format/indices.md#btree-files``.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -52,10 +53,12 @@ from tablewright.storage.base import Store
 
 __all__ = ["BTreeIndex", "BTreeMatches", "StoredIds", "stored_ids"]
 
+T = TypeVar("T")
+R = TypeVar("R")
 StoredIds = Literal["row ids", "addresses"]
 
 _PAGES_CHECKED = 32
-_FEW_PAGES = 16
+_FEW_PAGES, _FEW_PAGES_BY_CODEC = 16, 4
 
 _checked = CacheKind[bool]("BTREE checks")
 
@@ -160,12 +163,10 @@ class BTreeIndex:
         distinct, inverse = self._pages.order.distinct(self._pages.order.values(keys.drop_null()))
         first, last = self._pages.places(distinct)
         few = self._few_pages(first, last)
-        if few is not None:
-            found = [self._find_in(number, distinct) for number in few]
-        elif self._packed[0] is None:
-            found = list(prefetch(self._find, self._groups(distinct, first, last)))
-        else:  # threads would wait for each other: nothing is read, and few keys take little time
-            found = list(map(self._find, self._groups(distinct, first, last)))
+        if few is None:
+            found = list(self._each(self._find, self._groups(distinct, first, last)))
+        else:
+            found = list(self._each(lambda number: self._find_in(number, distinct), few))
         if not found:
             return BTreeMatches(np.zeros(0, np.int64), np.zeros(0, np.uint64))
         hits = np.concatenate([keys for keys, _ in found])
@@ -174,15 +175,19 @@ class BTreeIndex:
         counts = np.searchsorted(hits, inverse, "right") - begins
         return BTreeMatches(np.repeat(positions, counts), ids[spread(begins, counts)])
 
-    @staticmethod
-    def _few_pages(first: Longs, last: Longs) -> list[int] | None:
+    def _each(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """By threads, unless the codec is not needed: then they would wait for each other."""
+        return prefetch(function, items) if self._packed[0] is None else map(function, items)
+
+    def _few_pages(self, first: Longs, last: Longs) -> list[int] | None:
         """All pages that may hold a key; ``None`` if they are many."""
+        few = _FEW_PAGES_BY_CODEC if self._packed[0] is None else _FEW_PAGES
         somewhere = first <= last
         counts = last[somewhere] - first[somewhere] + 1
-        if int(counts.max(initial=0)) > _FEW_PAGES:
+        if int(counts.max(initial=0)) > few:
             return None
         found = np.unique(spread(first[somewhere], counts))
-        return found.tolist() if len(found) <= _FEW_PAGES else None
+        return found.tolist() if len(found) <= few else None
 
     def _find_in(self, page: int, keys: Any) -> tuple[Longs, npt.NDArray[np.uint64]]:
         """The hits in one page: numbers of keys, ascending, and ids."""

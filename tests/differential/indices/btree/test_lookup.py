@@ -78,6 +78,7 @@ def assert_finds(uri: str | Path, keys: pa.Array, column: str = "c", fragments: 
 def narrowing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows are narrowed even in an index of a few pages."""
     monkeypatch.setattr(lookup, "_FEW_PAGES", 0)
+    monkeypatch.setattr(lookup, "_FEW_PAGES_BY_CODEC", 0)
     monkeypatch.setattr(windows, "_ROWS_PER_KEY", 0)
     monkeypatch.setattr(windows, "_PAGES_TO_NARROW", 0)
     monkeypatch.setattr(windows, "_WINDOW_ROWS", 1)

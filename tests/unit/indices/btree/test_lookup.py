@@ -111,6 +111,7 @@ def test_pages_of_any_size(narrow: bool, case: Any, rows_per_page: int, group: i
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "_PAGES_PER_GROUP", group)
         patch.setattr(lookup, "_FEW_PAGES", few_pages)
+        patch.setattr(lookup, "_FEW_PAGES_BY_CODEC", few_pages)
         if narrow:
             patch.setattr(windows, "_ROWS_PER_KEY", 0)
             patch.setattr(windows, "_PAGES_TO_NARROW", 0)
