@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import chain
 from typing import Generic, TypeVar
 
-__all__ = ["prefetch", "processors", "spread"]
+__all__ = ["computing_threads", "prefetch", "processors", "spread"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -30,6 +30,16 @@ def processors() -> int:
     """How many processors this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def computing_threads() -> int:
+    """How many threads may compute at once: one per processor, but no more than ``OMP_NUM_THREADS`` says.
+
+    Spark sets it in its Python workers, to the cores that a task has (``spark.task.cpus``).
+    """
+    text = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    given = int(text) if text.isascii() and text.isdigit() else 0
+    return min(processors(), given) if given else processors()
 
 
 _THREADS = min(16, max(2, processors()) + 1)

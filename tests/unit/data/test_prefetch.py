@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tablewright.data import prefetch as prefetch_module
 from tablewright.data.prefetch import prefetch, spread
 
 
@@ -119,3 +120,15 @@ def test_an_error_of_a_later_item_waits_for_its_turn() -> None:
         found.extend(prefetch(work, range(30)))
     results = prefetch(work, range(30))
     assert [next(results) for _ in range(6)] == list(range(6))
+
+
+@pytest.mark.parametrize(
+    ("given", "threads"), [(None, 8), ("", 8), ("1", 1), ("3", 3), (" 2,4", 2), ("99", 8), ("0", 8), ("many", 8)]
+)
+def test_threads_that_compute(monkeypatch: pytest.MonkeyPatch, given: str | None, threads: int) -> None:
+    """Workers of Spark are told the cores of a task by the variable that OpenMP reads."""
+    monkeypatch.setattr(prefetch_module, "processors", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", given)
+    assert prefetch_module.computing_threads() == threads

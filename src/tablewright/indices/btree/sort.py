@@ -5,7 +5,8 @@ into one integer each, and these are sorted:
 
 1. ``code - smallest`` keeps as many of its highest bits as fit above the bits of a position;
 2. many integers are sorted in up to four parts by as many threads (numpy releases the interpreter's lock), and the
-   sorted parts are merged: 5M take 0.18 s on two processors instead of 0.32;
+   sorted parts are merged: 5M take 0.18 s on two processors instead of 0.32. A task of Spark has one core, so there
+   they are one part;
 3. rows that are equal in these bits, few unless codes use most of 64 bits, are sorted again by their whole codes.
 
 Bytes are sorted by the 8 bytes after the prefix that all share, rows that are equal there by the next 8, and what is
@@ -21,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablewright.data.prefetch import processors, spread
+from tablewright.data.prefetch import computing_threads, spread
 from tablewright.indices.btree.order import Longs
 
 __all__ = ["by_id", "sort_order"]
@@ -116,7 +117,7 @@ def _order_and_equal(codes: Codes) -> tuple[Longs, npt.NDArray[np.bool_] | None]
 
 def _sort(codes: Codes) -> None:
     """Sort in place."""
-    parts = min(processors(), _PARTS_MAX, len(codes) // _PART_ROWS)
+    parts = min(computing_threads(), _PARTS_MAX, len(codes) // _PART_ROWS)
     if parts > 1:
         spread(np.ndarray.sort, np.array_split(codes, parts))
     codes.sort(kind="stable" if parts > 1 else None)  # which merges what is sorted already

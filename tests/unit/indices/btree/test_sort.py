@@ -37,7 +37,7 @@ def test_numbers(values: list[int]) -> None:
 def test_parts_that_are_sorted_by_threads(rows: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of 10 rows: the order is that of one sort, also where values are equal, and the values stay as they are."""
     monkeypatch.setattr(sort, "_PART_ROWS", 10)
-    monkeypatch.setattr(sort, "processors", lambda: 4)
+    monkeypatch.setattr(sort, "computing_threads", lambda: 4)
     values = np.random.default_rng(rows).integers(-width, width, rows)
     before = values.copy()
     assert sort_order(values).tolist() == np.argsort(before, kind="stable").tolist()
