@@ -9,6 +9,9 @@ columns. Where anything differs, ``None`` is returned, and that reader says what
 2. Of other rows it is worked out, and kept, where the chunks of the columns are (:mod:`.packed_reads`). Those that have
    some of the rows are read.
 3. The values of all fragments are taken out of these chunks at once.
+
+Where several fragments have wanted rows, neighbours in a file that was read before are picked as in 2: one look at the
+chunks of all fragments takes less time than a range of each.
 """
 
 from __future__ import annotations
@@ -82,12 +85,15 @@ def _read(
 ) -> _Columns | None:
     """The rows of one fragment, column by column."""
     files = files_to_open(context, fragment, shape)
-    if len(files) != 1 or _version(files[0].file) != VERSION_READ_HERE:
+    if len(files) != 1:
+        return None
+    file = files[0].file
+    if (file.file_major_version, file.file_minor_version) != VERSION_READ_HERE:
         return None
     with open_numbers(files[0].store, files[0].path) as opened:
-        if opened is None or not _is_as_told(opened, files[0].file, fragment, shape.table):
+        if opened is None or not _is_as_told(opened, file, fragment, shape.table):
             return None
-        columns = dict(zip(files[0].file.fields, files[0].file.column_indices, strict=True))
+        columns = dict(zip(file.fields, file.column_indices, strict=True))
         places = [columns.get(column, -1) for column, _ in shape.columns]
         first, stop = int(offsets[0]), int(offsets[-1]) + 1
         if min(places) < 0 or stop > opened.num_rows:
@@ -100,10 +106,6 @@ def _read(
         if not is_alone and opened.was_known and len(offsets) <= _PICKED_MAX:
             picked = _picked(opened, places, offsets)
         return opened.words(places, first, stop) if picked is None else picked
-
-
-def _version(file: DataFile) -> tuple[int, int]:
-    return file.file_major_version, file.file_minor_version
 
 
 def _picked(opened: NumberFile, places: Sequence[int], offsets: Offsets) -> list[PickedRows] | None:

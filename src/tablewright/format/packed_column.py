@@ -19,7 +19,7 @@ Format: ``docs/format/data-files.md#chunks-of-numbers``.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -99,9 +99,10 @@ class Chunks:
         sizes = [end - begin for begin, end in ranges]
         if [len(data) for data in found] != sizes:
             return None
-        starts, data = list(accumulate(sizes[:-1], initial=0)), b"".join(found)
-        if not have_sizes(data, starts, sizes):
+        data = b"".join(found)
+        if not have_sizes(data, sizes):
             return None
+        starts = list(accumulate(sizes[:-1], initial=0))
         return PickedRows(
             bits=self.bits,
             data=data,
@@ -270,12 +271,12 @@ def load_chunks(chunks: Chunks, which: Longs, data: npt.NDArray[np.uint8], begin
     return _loaded(chunks.bits, chunks.is_packed[which], chunks.widths[which], data, begins)
 
 
-def have_sizes(data: bytes, begins: Iterable[int], sizes: Iterable[int]) -> bool:
-    """Whether chunks, which begin at these places of ``data``, say that they have these sizes.
+def have_sizes(data: bytes, sizes: Sequence[int]) -> bool:
+    """Whether the chunks that ``data`` consists of say in their headers that they have these sizes.
 
     For few of them; :func:`load_chunks` compares many at once.
     """
-    for begin, size in zip(begins, sizes, strict=True):
+    for begin, size in zip(accumulate(sizes, initial=0), sizes, strict=False):  # the last sum is the end
         levels, nbytes = _HEADER.unpack_from(data, begin)
         if levels or HEADER_BYTES + (nbytes + _WORD - 1) // _WORD * _WORD != size:
             return False

@@ -11,7 +11,7 @@ Format: ``docs/format/data-files.md#chunks-of-numbers``.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import accumulate, groupby, pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +62,7 @@ def _part(page: NumberPage, low: int, high: int, read: Read) -> Words | None:
         return None
     nbytes = sum(chunks.sizes)
     data = read(chunks.begin, chunks.begin + nbytes)
-    if len(data) != nbytes or not have_sizes(data, accumulate(chunks.sizes[:-1], initial=0), chunks.sizes):
+    if len(data) != nbytes or not have_sizes(data, chunks.sizes):
         return None
     parts = _values(np.frombuffer(data, kind), chunks, is_packed=page.is_packed)
     if parts is None:

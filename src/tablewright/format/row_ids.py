@@ -102,7 +102,7 @@ class RowIdSequence:
 
     @classmethod
     def join(cls, sequences: Iterable[RowIdSequence], gone: npt.NDArray[Any] | RowSet | None = None) -> RowIdSequence:
-        """The ids of all sequences, one after the other, in few bytes.
+        """The ids of all sequences, one after the other, in few bytes; a single sequence stays as it is.
 
         Rows at the offsets ``gone`` among all of them are left out. Precondition: of the others, none share an id. A
         row that was updated keeps its id: its old place and its new one may be in two of the sequences.

@@ -5,8 +5,8 @@ into one integer each, and these are sorted:
 
 1. ``code - smallest`` keeps as many of its highest bits as fit above the bits of a position;
 2. many integers are sorted in up to four parts by as many threads (numpy releases the interpreter's lock), and the
-   sorted parts are merged: 5M take 0.18 s on two processors instead of 0.32. A task of Spark has one core, so there
-   they are one part;
+   sorted parts are merged: 5M take 0.18 s on two processors instead of 0.32. In a task of Spark there are as many
+   threads as it has cores, which is one unless ``spark.task.cpus`` says more;
 3. rows that are equal in these bits, few unless codes use most of 64 bits, are sorted again by their whole codes.
 
 Bytes are sorted by the 8 bytes after the prefix that all share, rows that are equal there by the next 8, and what is
