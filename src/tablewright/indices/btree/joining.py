@@ -32,7 +32,7 @@ from tablewright.storage.subtree import put_pieces, takes_pieces
 
 __all__ = ["join_parts"]
 
-_PIECE_BYTES = 4 * 1024 * 1024
+_PIECE_BYTES = 1024 * 1024  # fits the processor's caches: 4 MiB took twice as long on ext4
 
 
 def join_parts(store: Store, directory: str, kind: pa.DataType, parts: Sequence[SortedFile]) -> WrittenIndex | None:

@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from tablewright.indices.btree.order import Order
-from tablewright.indices.btree.sort import by_id, sort_order
+from tablewright.indices.btree.picking import picked
+from tablewright.indices.btree.sort import entry_order
 from tablewright.indices.query import Ids
 
 __all__ = ["Block", "Run", "merged"]
@@ -129,8 +130,8 @@ def _sorted(pieces: Sequence[tuple[Block, Any]]) -> Block:
         return pieces[0][0]
     keys = joined([keys for _, keys in pieces])
     ids = np.concatenate([block.ids for block, _ in pieces])
-    order = by_id(sort_order(keys), keys, ids)
-    return Block(pa.concat_arrays([block.values for block, _ in pieces]).take(pa.array(order)), ids[order])
+    order = entry_order(keys, ids)
+    return Block(pa.concat_arrays([block.values for block, _ in pieces]).take(pa.array(order)), picked(ids, order))
 
 
 # ---------------------------------------------------------------------------------------------------------------- keys

@@ -21,7 +21,7 @@ import pyarrow as pa
 from tablewright.indices.btree.merge import Block, joined, key_at, position
 from tablewright.indices.btree.order import order_of
 from tablewright.indices.btree.runs import FileRun, MemoryRun
-from tablewright.indices.btree.sort import by_id, sort_order
+from tablewright.indices.btree.sort import entry_order
 from tablewright.indices.btree.sorting import Samples, SortedFile, is_whole, write_part
 from tablewright.indices.query import Ids
 from tablewright.world import World
@@ -101,7 +101,7 @@ def _splitters(samples: Sequence[Samples], count: int) -> list[Splitter]:
     ids = np.concatenate([each.ids[each.nulls :] for each in samples])
     keys = [each.keys for each in samples if each.keys is not None]
     together = joined(keys) if keys else np.zeros(0, np.int64)
-    order = by_id(sort_order(together), together, ids)
+    order = entry_order(together, ids)
     total = len(null_ids) + len(order)
     found: list[Splitter] = []
     for at in np.unique(np.arange(1, count) * total // count).tolist():

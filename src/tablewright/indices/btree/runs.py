@@ -17,8 +17,8 @@ from tablewright.data.prefetch import prefetch
 from tablewright.errors import CorruptTable
 from tablewright.indices.btree.merge import Block, key_at
 from tablewright.indices.btree.order import Longs, order_of
-from tablewright.indices.btree.picking import Picker
-from tablewright.indices.btree.sort import by_id, sort_order
+from tablewright.indices.btree.picking import Picker, picked
+from tablewright.indices.btree.sort import entry_order
 from tablewright.indices.building import Entries, Translate
 from tablewright.indices.files import open_index_file
 from tablewright.indices.query import Ids
@@ -46,6 +46,7 @@ class MemoryRun:
     def __init__(self, values: pa.Array, ids: Ids) -> None:
         order = order_of(values.type)
         assert order is not None, f"no BTREE holds {values.type}"
+        assert len(values) == len(ids), "each value has an id"
         self._values, self._ids = values, ids
         if values.null_count:
             valid = values.is_valid().to_numpy(zero_copy_only=False)
@@ -55,7 +56,7 @@ class MemoryRun:
             self._null_ids = ids[:0]
         self._picker = Picker(self._values)
         keys = order.values(self._values)
-        self._order: Longs = by_id(sort_order(keys), keys, self._ids)
+        self._order: Longs = entry_order(keys, self._ids)
 
     @classmethod
     def of(cls, entries: list[Entries]) -> MemoryRun:
@@ -90,7 +91,7 @@ class MemoryRun:
         return prefetch(self._block, [self._order[at : at + rows] for at in range(0, len(self._order), rows)], window=3)
 
     def _block(self, rows: Longs) -> Block:
-        return Block(self._picker.pick(rows), self._ids[rows])
+        return Block(self._picker.pick(rows), picked(self._ids, rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ into one integer each, and these are sorted:
 
 Bytes are sorted by the 8 bytes after the prefix that all share, rows that are equal there by the next 8, and what is
 left by its rank among the different values. The order is stable: equal values stay in the order in which they come.
+Equal neighbours are found among the sorted codes; only these are compared by id (:func:`entry_order`).
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ import pyarrow.compute as pc
 from tablewright.data.prefetch import computing_threads, spread
 from tablewright.indices.btree.order import Longs
 
-__all__ = ["by_id", "sort_order"]
+__all__ = ["entry_order", "sort_order"]
 
 Codes = npt.NDArray[np.uint64]
+Flags = npt.NDArray[np.bool_]
 
 _WORD_BITS = 64
 _WORD_BYTES = 8
@@ -44,31 +46,30 @@ def sort_order(values: Any) -> Longs:
     >>> sort_order(pa.array([b"b", b"", b"ab", b"a"], pa.large_binary())).tolist()
     [1, 3, 2, 0]
     """
-    if len(values) < 2:
-        return np.arange(len(values))
-    return _order_of_codes(_codes(values)) if isinstance(values, np.ndarray) else _order_of_bytes(values)
+    return _order_and_equal(values)[0]
 
 
-def by_id(order: Longs, values: Any, ids: npt.NDArray[np.uint64]) -> Longs:
-    """A stable order of values, with equal ones in the order of their ids.
+def entry_order(values: Any, ids: npt.NDArray[np.uint64]) -> Longs:
+    """The positions of entries in ascending order: by value, equal ones by id.
 
-    >>> by_id(np.array([0, 1, 2]), np.array([5, 7, 7]), np.array([3, 2, 1], np.uint64)).tolist()
-    [0, 2, 1]
+    >>> entry_order(np.array([7, 5, 7]), np.array([3, 2, 1], np.uint64)).tolist()
+    [1, 2, 0]
     """
-    if np.all(ids[1:] >= ids[:-1]):
+    order, equal = _order_and_equal(values)
+    if equal is None or np.all(ids[1:] >= ids[:-1]):
         return order
-    falls = np.flatnonzero(ids[order[1:]] < ids[order[:-1]])
-    if not len(falls) or not _equal(values, order[falls], order[falls + 1]).any():
+    places = np.flatnonzero(equal)
+    if np.all(ids[order[places]] >= ids[order[places - 1]]):
         return order
-    equal = np.concatenate(([False], _equal(values, order[:-1], order[1:])))
     return _sorted_again(order, equal, lambda rows: ids[rows])
 
 
-def _equal(values: Any, left: Longs, right: Longs) -> npt.NDArray[np.bool_]:
-    if isinstance(values, np.ndarray):
-        return np.asarray(values[left] == values[right])
-    same = pc.equal(values.take(pa.array(left)), values.take(pa.array(right)))
-    return np.asarray(same.to_numpy(zero_copy_only=False), np.bool_)
+def _order_and_equal(values: Any) -> tuple[Longs, Flags | None]:
+    """The order of values, and which ones in that order equal the one before; ``None`` if all differ."""
+    if len(values) < 2:
+        return np.arange(len(values)), None
+    order, equal = _order_of_codes(_codes(values)) if isinstance(values, np.ndarray) else _order_of_bytes(values)
+    return order, equal if equal.any() else None
 
 
 # --------------------------------------------------------------------------------------------------------------- codes
@@ -78,25 +79,34 @@ def _codes(values: npt.NDArray[Any]) -> Codes:
     return counted
 
 
-def _order_of_codes(codes: Codes) -> Longs:
-    """The order of codes counted from 0, whose memory is used where they fit above the bits of a position.
+def _order_of_codes(codes: Codes) -> tuple[Longs, Flags]:
+    """The order of codes counted from 0, and which ones equal the one before.
 
-    To touch the memory of a further array takes as long as to work on it.
+    Where codes fit above the bits of a position their own memory is used: to touch that of a further array takes as
+    long as to work on it.
     """
     position_bits = (len(codes) - 1).bit_length()
     if int(codes.max()).bit_length() + position_bits > _WORD_BITS:
-        return _order_and_equal(codes)[0]
+        return _order_of_wide(codes)
     codes <<= np.uint64(position_bits)
     for start in range(0, len(codes), _PART_ROWS):
         part = codes[start : start + _PART_ROWS]
         part |= np.arange(start, start + len(part), dtype=np.uint64)
     _sort(codes)
-    codes &= np.uint64((1 << position_bits) - 1)
-    return codes.view(np.int64)
+    equal = np.zeros(len(codes), np.bool_)
+    last = None
+    for start in range(0, len(codes), _PART_ROWS):
+        part = codes[start : start + _PART_ROWS]
+        shifted = part >> np.uint64(position_bits)
+        equal[start] = shifted[0] == last
+        np.equal(shifted[1:], shifted[:-1], out=equal[start + 1 : start + len(part)])
+        last = shifted[-1]
+        part &= np.uint64((1 << position_bits) - 1)
+    return codes.view(np.int64), equal
 
 
-def _order_and_equal(codes: Codes) -> tuple[Longs, npt.NDArray[np.bool_] | None]:
-    """The order of codes, and where a code may equal the one before; ``None`` if that has to be looked at."""
+def _order_of_wide(codes: Codes) -> tuple[Longs, Flags]:
+    """The order of codes that stay as they are, and which ones in that order equal the one before."""
     smallest, largest = int(codes.min()), int(codes.max())
     position_bits = (len(codes) - 1).bit_length()
     lost_bits = max(0, (largest - smallest).bit_length() + position_bits - _WORD_BITS)
@@ -111,8 +121,12 @@ def _order_and_equal(codes: Codes) -> tuple[Longs, npt.NDArray[np.bool_] | None]
     if not lost_bits:
         return order, equal
     if np.count_nonzero(equal) * _AGAIN_MAX > len(codes):
-        return np.argsort(codes, kind="stable"), None
-    return _sorted_again(order, equal, lambda rows: codes[rows]), equal
+        order = np.argsort(codes, kind="stable")
+        return order, _as_before(codes[order])
+    order = _sorted_again(order, equal, lambda rows: codes[rows])
+    near = np.flatnonzero(equal)
+    equal[near] = codes[order[near]] == codes[order[near - 1]]
+    return order, equal
 
 
 def _sort(codes: Codes) -> None:
@@ -123,7 +137,7 @@ def _sort(codes: Codes) -> None:
     codes.sort(kind="stable" if parts > 1 else None)  # which merges what is sorted already
 
 
-def _sorted_again(order: Longs, equal: npt.NDArray[np.bool_], codes_of: Any) -> Longs:
+def _sorted_again(order: Longs, equal: Flags, codes_of: Any) -> Longs:
     """Sort the rows that are ``equal`` to the one before, and that one, by further codes."""
     places = _in_groups(equal)
     if not len(places):
@@ -135,7 +149,7 @@ def _sorted_again(order: Longs, equal: npt.NDArray[np.bool_], codes_of: Any) -> 
     return again
 
 
-def _in_groups(equal: npt.NDArray[np.bool_]) -> Longs:
+def _in_groups(equal: Flags) -> Longs:
     """The places of rows that equal the one before or after them."""
     in_group = equal.copy()
     in_group[:-1] |= equal[1:]
@@ -143,15 +157,10 @@ def _in_groups(equal: npt.NDArray[np.bool_]) -> Longs:
 
 
 # --------------------------------------------------------------------------------------------------------------- bytes
-def _order_of_bytes(values: pa.Array) -> Longs:
+def _order_of_bytes(values: pa.Array) -> tuple[Longs, Flags]:
     words = _Words(values)
     shared, codes = words.first_different()
-    order, equal = _order_and_equal(codes)
-    if equal is None:
-        equal = _as_before(codes[order])
-    else:
-        near = np.flatnonzero(equal)
-        equal[near] = codes[order[near]] == codes[order[near - 1]]
+    order, equal = _order_of_wide(codes)
 
     def next_words(rows: Longs) -> Codes:
         return words.at(rows, shared + _WORD_BYTES)
@@ -170,10 +179,10 @@ def _order_of_bytes(values: pa.Array) -> Longs:
         sort = np.lexsort((finer_codes, np.cumsum(~equal)[places]))
         order[places] = order[places][sort]
         equal[places] &= _as_before(finer_codes[sort])
-    return order
+    return order, equal
 
 
-def _as_before(codes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _as_before(codes: npt.NDArray[Any]) -> Flags:
     """Which codes equal the one before."""
     return np.concatenate(([False], codes[1:] == codes[:-1]))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablewright.indices.btree import sort
-from tablewright.indices.btree.sort import by_id, sort_order
+from tablewright.indices.btree.sort import entry_order, sort_order
 
 few = st.integers(-3, 3)
 wide = st.integers(-(2**63), 2**63 - 1)
@@ -69,12 +69,28 @@ def test_a_shared_prefix_is_looked_for_in_the_first_bytes_only(monkeypatch: pyte
     assert sort_order(pa.array(values, pa.large_binary())).tolist() == [3, 1, 0, 2]
 
 
-@given(entries=st.lists(st.tuples(few, st.integers(0, 99)), max_size=30))
-def test_equal_values_come_by_id(entries: list[tuple[int, int]]) -> None:
+@pytest.mark.parametrize("rows_per_part", [1, 2, 3, 100])
+@given(entries=st.lists(st.tuples(few | wide, st.integers(0, 99)), max_size=30))
+def test_equal_values_come_by_id(rows_per_part: int, entries: list[tuple[int, int]]) -> None:
+    """Also where equal values lie on both sides of the parts in which codes are looked at."""
     values = np.array([value for value, _ in entries], np.int64)
     ids = np.array([id for _, id in entries], np.uint64)
-    found = by_id(sort_order(values), values, ids)
-    assert [(int(values[at]), int(ids[at])) for at in found] == sorted(entries)
-    texts = pa.array([b"%d" % (value + 5) for value in values.tolist()], pa.large_binary())
-    found = by_id(sort_order(texts), texts, ids)
-    assert [(int(values[at]), int(ids[at])) for at in found] == sorted(entries)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sort, "_PART_ROWS", rows_per_part)
+        found = entry_order(values, ids)
+        assert [(int(values[at]), int(ids[at])) for at in found] == sorted(entries)
+        texts = pa.array([b"%d" % value for value in values.tolist()], pa.large_binary())
+        found = entry_order(texts, ids)
+    assert [(texts[at].as_py(), int(ids[at])) for at in found.tolist()] == sorted(
+        (b"%d" % value, id) for value, id in entries
+    )
+
+
+@pytest.mark.parametrize("equal", [0.01, 0.9], ids=["few alike", "most alike"])
+def test_equal_numbers_that_use_all_bits_come_by_id(equal: float) -> None:
+    chance = np.random.default_rng(1)
+    values = chance.integers(-(2**63), 2**63 - 1, 3000)
+    alike = chance.random(3000) < equal
+    values[alike] = (values[0] & ~0xF) + chance.integers(0, 16, int(alike.sum()))
+    ids = chance.permutation(3000).astype(np.uint64)
+    assert entry_order(values, ids).tolist() == np.lexsort((ids, values)).tolist()
