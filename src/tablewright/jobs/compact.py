@@ -33,7 +33,7 @@ from tablewright.format.fragment import DeletionFile, Fragment
 from tablewright.format.index_kinds import is_system
 from tablewright.format.naming import data_paths, deletion_path
 from tablewright.format.row_set import RowSet
-from tablewright.format.transaction import ReserveFragments, Rewrite, Transaction
+from tablewright.format.transaction import Operation, ReserveFragments, Rewrite, Transaction
 from tablewright.jobs.attempt import Done, GiveUp, Job, Made
 from tablewright.jobs.meanwhile import look_back, newest_of_table
 from tablewright.jobs.remap import IndexRemaps
@@ -50,6 +50,7 @@ from tablewright.operations.compact.groups import (
     newest_of,
     numbered,
 )
+from tablewright.operations.compact.indices import not_deferrable, not_deferred
 from tablewright.operations.compact.metrics import CompactionMetrics, metrics_of
 from tablewright.operations.compact.options import CompactionOptions
 from tablewright.operations.compact.plan import CompactionPlan, plan_compaction
@@ -240,31 +241,30 @@ class CompactJob(Job[CompactionPlan, CompactMade, Compacted]):
         paths = tuple(deletion_path(id, file) for id, file in deletions.items())
         stable, uuid = newest.manifest.stable_row_ids, str(self._world.ids.uuid())
         transaction = compaction_transaction(places, deletions, newest, stable_row_ids=stable, uuid=uuid)
-        transaction = self._with_indices(transaction, places, newest, work)
+        rewrite = self._with_indices(transaction.operation, places, newest, work)
         done = tuple(group for group, _ in places)
         work.report.fragments = sum(len(group.old) for group in done)
         return CompactMade(
             base=newest,
-            transaction=transaction,
+            transaction=replace(transaction, operation=rewrite),
             files=work.files,
-            recheck=None if self._options.defer_index_remap else partial(_check_indices, newest),
+            recheck=partial(_check_indices, newest),
             groups=done,
             deletion_paths=paths,
         )
 
-    def _with_indices(
-        self, transaction: Transaction, places: Sequence[_Place], newest: Snapshot, work: Work
-    ) -> Transaction:
+    def _with_indices(self, rewrite: Operation, places: Sequence[_Place], newest: Snapshot, work: Work) -> Rewrite:
         """With the index segments that are written again; or with the order to record where rows went."""
-        rewrite = transaction.operation
-        assert isinstance(rewrite, Rewrite)
+        assert isinstance(rewrite, Rewrite), "a compaction is a Rewrite"
         if all(is_system(index) for index in newest.manifest.indices):
-            return transaction
+            return rewrite
         if self._options.defer_index_remap:
-            return replace(transaction, operation=replace(rewrite, defers_remap=True))
+            graphs = not_deferrable(newest, [[old.id for old in group.old] for group, _ in places])
+            if not graphs:
+                return replace(rewrite, defers_remap=True)
+            work.report.notes.append(f"  {not_deferred(graphs)}")
         maps = [group.address_map(newest) for group, _ in places]
-        rewritten = self._remaps.on(newest, maps, work)
-        return replace(transaction, operation=replace(rewrite, rewritten_indices=rewritten))
+        return replace(rewrite, rewritten_indices=self._remaps.on(newest, maps, work))
 
     def _kept(self, groups: Sequence[Group], since: int, newest: Snapshot) -> list[_Place]:
         """The groups that no other compaction overtook; the files of the others are removed."""

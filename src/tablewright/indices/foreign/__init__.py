@@ -6,6 +6,6 @@ they say of values as it is. For every other index :func:`remappable` is false: 
 Format: ``docs/format/indices.md#vector-files``, ``docs/format/indices.md#full-text-files``.
 """
 
-from tablewright.indices.foreign.remap import remap, remappable
+from tablewright.indices.foreign.remap import is_graph, remap, remappable
 
-__all__ = ["remap", "remappable"]
+__all__ = ["is_graph", "remap", "remappable"]

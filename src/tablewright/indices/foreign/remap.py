@@ -17,10 +17,11 @@ from tablewright.indices.foreign.inverted import remap_inverted
 from tablewright.indices.foreign.vector import REMAPPABLE_TYPES, index_type, remap_vector
 from tablewright.world import World
 
-__all__ = ["remap", "remappable"]
+__all__ = ["is_graph", "remap", "remappable"]
 
 _FORMATS = (1, 2)
 _VECTOR_VERSIONS = (None, 0, 1)
+_GRAPH = "_HNSW_"  # in the name of a type
 
 
 def remappable(index: IndexMetadata, context: IndexPlaces | None = None) -> bool:
@@ -39,16 +40,31 @@ def remappable(index: IndexMetadata, context: IndexPlaces | None = None) -> bool
     return bool(known)
 
 
+def is_graph(index: IndexMetadata, context: IndexPlaces) -> bool:
+    """Whether a vector index has a graph (HNSW): its nodes are rows by number, so a reader can't leave any out."""
+    if kind_of(index) is not VECTOR:
+        return False
+    named = _named(index.details_value)
+    if named:
+        return "hnsw" in named
+    return _GRAPH in index_type(*context.index_place(index))
+
+
 def _says(details: bytes) -> bool | None:
     """Whether details describe an index without a graph, of vectors or codes that we know; ``None`` if empty."""
+    named = _named(details)
+    if named is None:
+        return False
+    return named in (["flat"], ["pq"], ["sq"]) if named else None
+
+
+def _named(details: bytes) -> list[str] | None:
+    """The parts that details describe; ``None`` if they can't be decoded."""
     try:
         found = pb.VectorDetails.FromString(details)
     except DecodeError:
-        return False
-    named = [name for name in ("flat", "pq", "sq", "rq", "hnsw") if found.HasField(name)]
-    if not named:
         return None
-    return named in (["flat"], ["pq"], ["sq"])
+    return [name for name in ("flat", "pq", "sq", "rq", "hnsw") if found.HasField(name)]
 
 
 def remap(

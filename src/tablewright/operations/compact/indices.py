@@ -6,7 +6,8 @@ A segment goes one of four ways:
 - *remapped*: the same entries, in the same order, are written under the new addresses, and committed together with the
   compaction. Entries of rows that it does not cover any more are left out.
 - *deferred*: asked for with ``defer_index_remap``. Its files are left alone, and the new version records which
-  fragments became which.
+  fragments became which. Readers translate: where one of the indices is a graph (HNSW) they can't, so nothing is
+  deferred.
 - *leaves*: a kind whose files we can't write. It no longer covers the new fragments; their rows are scanned.
 
 A group that a segment covers only in part leaves its coverage, whatever the way.
@@ -42,7 +43,17 @@ from tablewright.storage.address import join_uri
 from tablewright.storage.uncommitted import discard_directory, removed_on_failure
 from tablewright.world import World
 
-__all__ = ["IndexWay", "RemapTask", "Remapped", "Way", "index_ways", "remap_index", "remap_task"]
+__all__ = [
+    "IndexWay",
+    "RemapTask",
+    "Remapped",
+    "Way",
+    "index_ways",
+    "not_deferrable",
+    "not_deferred",
+    "remap_index",
+    "remap_task",
+]
 
 
 class Way(Enum):
@@ -94,6 +105,31 @@ def index_ways(snapshot: Snapshot, groups: Iterable[Iterable[int]], *, defer: bo
         split = sum(len(group & covered) for group in old if not group <= covered)
         if whole or split:
             yield IndexWay(index=index, way=_way(snapshot, index, defer), fragments=whole, split=split)
+
+
+def not_deferrable(snapshot: Snapshot, groups: Iterable[Iterable[int]]) -> tuple[str, ...]:
+    """The names of indices on these groups for which a reader can't translate addresses: those with a graph (HNSW)."""
+    old = FrozenBitMap().union(*map(FrozenBitMap, groups))
+    return tuple(
+        dict.fromkeys(
+            index.name
+            for index in snapshot.manifest.indices
+            if not is_system(index) and old & reused_coverage(snapshot, index) and _has_graph(snapshot, index)
+        )
+    )
+
+
+def not_deferred(names: Sequence[str]) -> str:
+    """Why the work on indices is done now, although it was to be deferred."""
+    which = ", ".join(names)
+    return f"Indices are written again now: {which} has a graph (HNSW), where readers can't leave out deleted rows."
+
+
+def _has_graph(snapshot: Snapshot, index: IndexMetadata) -> bool:
+    try:
+        return foreign.is_graph(index, snapshot)
+    except CorruptTable:
+        return True  # it can't be told
 
 
 def _way(snapshot: Snapshot, index: IndexMetadata, defer: bool) -> Way:

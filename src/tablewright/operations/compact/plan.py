@@ -33,7 +33,7 @@ from tablewright.format.index_kinds import is_system
 from tablewright.indices.reuse import reused_coverage
 from tablewright.lazy import cached_property
 from tablewright.operations.compact.dead_columns import dead_column_share
-from tablewright.operations.compact.indices import index_ways
+from tablewright.operations.compact.indices import index_ways, not_deferrable, not_deferred
 from tablewright.operations.compact.options import CompactionOptions
 from tablewright.operations.rewrite.file_version import new_file_version
 from tablewright.snapshot.snapshot import Snapshot
@@ -263,7 +263,10 @@ def _within_limits(tasks: Iterator[CompactionTask], options: CompactionOptions) 
 def _index_lines(snapshot: Snapshot, tasks: Sequence[CompactionTask], options: CompactionOptions) -> Iterator[str]:
     """What becomes of each index that covers rewritten fragments."""
     groups = [[fragment.id for fragment in task.fragments] for task in tasks]
-    return map(str, index_ways(snapshot, groups, defer=options.defer_index_remap))
+    graphs = not_deferrable(snapshot, groups) if options.defer_index_remap else ()
+    yield from map(str, index_ways(snapshot, groups, defer=options.defer_index_remap and not graphs))
+    if graphs:
+        yield not_deferred(graphs)
 
 
 def _check_deferral(snapshot: Snapshot, options: CompactionOptions) -> None:

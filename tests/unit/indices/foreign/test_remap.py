@@ -159,6 +159,8 @@ def test_graphs_and_others_are_left_alone(golden: Opened) -> None:
     bare = replace(index, details_value=b"")
     assert not foreign.remappable(bare)
     assert not foreign.remappable(bare, snapshot)
+    assert foreign.is_graph(index, snapshot) and foreign.is_graph(bare, snapshot)
+    assert foreign.is_graph(replace(index, details_value=b"\xff"), snapshot)
     lying = replace(index, details_value=pb.VectorDetails(flat=pb.VectorDetails.Flat()).SerializeToString())
     with pytest.raises(UnsupportedFeature, match="IVF_HNSW_SQ, which can't be remapped"):
         foreign.remap(snapshot, lying, all_moved, world, NEW)
@@ -170,11 +172,13 @@ def test_versions_and_kinds(golden: Opened) -> None:
     bare = replace(vector, details_value=b"")
     assert not foreign.remappable(bare)
     assert foreign.remappable(bare, snapshot)
+    assert not foreign.is_graph(vector, snapshot) and not foreign.is_graph(bare, snapshot)
     assert not foreign.remappable(replace(vector, details_value=b"\xff"))
     assert not foreign.remappable(replace(vector, index_version=2))
     assert not foreign.remappable(replace(vector, details_type_url="/lance.table.RTreeIndexDetails"))
     _, _, text = golden("inverted_v2")
     assert not foreign.remappable(replace(text, index_version=3))
+    assert not foreign.is_graph(text, snapshot)
 
 
 def damaged(world: World, path: str, change: Callable[[dict[str, str], list[bytes]], None]) -> None:
