@@ -180,8 +180,8 @@ class _Index:
         others = [place for place in range(len(self.entries)) if place not in merged and covered[place]]
         if not others:
             return False
-        if self.snapshot.manifest.stable_row_ids:
-            return not self.kind.zones
+        if self.snapshot.manifest.stable_row_ids and not self.kind.zones:
+            return True
         highest = max(max(self.entries[place].coverage or (0,)) for place in others)
         return min(new) < highest or any(_is_rewritten(self.snapshot, id) for id in new)
 
